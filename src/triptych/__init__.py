@@ -1,0 +1,128 @@
+"""triptych: run, check, count and place CUDA C++, Triton and NKI kernels on a roofline, with no accelerator.
+
+Nothing heavy is imported until it is used: every public name is looked up on first access (PEP 562).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from triptych import chips as chips
+    from triptych.core.counters import Counter, Counters, Provenance
+    from triptych.core.errors import (
+        ArgumentError,
+        BudgetExceeded,
+        ChipError,
+        CompileError,
+        DeadlockError,
+        KernelFault,
+        LaunchError,
+        LaunchInterrupted,
+        MemoryFault,
+        NkiError,
+        NkiLimitError,
+        PlanError,
+        PtxSyntaxError,
+        SettingError,
+        TriptychError,
+        UnknownName,
+        UnsupportedFeature,
+        UnsupportedInstruction,
+        UsageError,
+    )
+    from triptych.core.launches import Finding, Line, Severity
+    from triptych.core.settings import Settings, scope, settings
+    from triptych.execution.arrays import Array, empty, zeros
+    from triptych.execution.memory import data_ptr
+    from triptych.execution.profile import LaunchReport, Profile, profile
+    from triptych.languages import cuda as cuda
+    from triptych.languages import nki as nki
+    from triptych.languages import ptx as ptx
+    from triptych.languages import triton as triton
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    "chips": "triptych.chips",
+    "cuda": "triptych.languages.cuda",
+    "nki": "triptych.languages.nki",
+    "ptx": "triptych.languages.ptx",
+    "triton": "triptych.languages.triton",
+}
+_ORIGINS = {
+    "triptych.core.counters": "Counter Counters Provenance",
+    "triptych.core.errors": (
+        "ArgumentError BudgetExceeded ChipError CompileError DeadlockError KernelFault LaunchError LaunchInterrupted"
+        " MemoryFault NkiError NkiLimitError PlanError PtxSyntaxError SettingError TriptychError UnknownName"
+        " UnsupportedFeature UnsupportedInstruction UsageError"
+    ),
+    "triptych.core.launches": "Finding Line Severity",
+    "triptych.core.settings": "Settings scope settings",
+    "triptych.execution.arrays": "Array empty zeros",
+    "triptych.execution.memory": "data_ptr",
+    "triptych.execution.profile": "LaunchReport Profile profile",
+}
+_NAMES = {name: origin for origin, names in _ORIGINS.items() for name in names.split()}
+
+__all__ = [
+    "ArgumentError",
+    "Array",
+    "BudgetExceeded",
+    "ChipError",
+    "CompileError",
+    "Counter",
+    "Counters",
+    "DeadlockError",
+    "Finding",
+    "KernelFault",
+    "LaunchError",
+    "LaunchInterrupted",
+    "LaunchReport",
+    "Line",
+    "MemoryFault",
+    "NkiError",
+    "NkiLimitError",
+    "PlanError",
+    "Profile",
+    "Provenance",
+    "PtxSyntaxError",
+    "SettingError",
+    "Settings",
+    "Severity",
+    "TriptychError",
+    "UnknownName",
+    "UnsupportedFeature",
+    "UnsupportedInstruction",
+    "UsageError",
+    "chips",
+    "cuda",
+    "data_ptr",
+    "empty",
+    "nki",
+    "profile",
+    "ptx",
+    "scope",
+    "settings",
+    "triton",
+    "zeros",
+]
+
+
+if not TYPE_CHECKING:  # a type checker reads the imports above, and finds misspelt names
+
+    def __getattr__(name: str) -> object:
+        """The public name, imported now; from then on it is an ordinary attribute."""
+        if name in _MODULES:
+            value: object = import_module(_MODULES[name])
+        elif name in _NAMES:
+            value = getattr(import_module(_NAMES[name]), name)
+        else:
+            raise AttributeError(f"module 'triptych' has no attribute '{name}'")
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        """The public names, whether imported yet or not."""
+        return sorted({*globals(), *__all__})

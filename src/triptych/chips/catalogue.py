@@ -1,0 +1,70 @@
+"""The chips that come with triptych, by name, and a user's own by path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from triptych.chips.chip import Chip
+from triptych.chips.reading import aliases_of, read
+from triptych.core.errors import ChipError, UnknownName
+from triptych.core.source import SourceLocation
+
+_FOLDER = Path(__file__).parent / "data"
+
+DEFAULT_BY_MACHINE: Mapping[str, str] = {"gpu": "h100", "neuron": "trn2"}
+"""The chip on which a launch is placed where nobody named one for its machine."""
+
+
+def names() -> tuple[str, ...]:
+    """The names of the chips that come with triptych, sorted."""
+    return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
+
+
+def load(name_or_path: str) -> Chip:
+    """The chip of a name (`h100`, `H100 SXM` …) or of a TOML file of the user's own.
+
+    Raises:
+        UnknownName: where no chip has that name.
+        ChipError: where the file cannot be read, or holds something that cannot be.
+    """
+    path = Path(name_or_path).expanduser()
+    if path.suffix == ".toml" or "/" in name_or_path:
+        return _load_file(path)
+    key = name_or_path.strip().lower().replace(" ", "-").replace("_", "-")
+    known = names()
+    if key in known:
+        return _load_built_in(key)
+    found = _aliases().get(key)
+    if found is None:
+        raise UnknownName.of("chip", name_or_path, known)
+    return _load_built_in(found)
+
+
+@cache
+def _load_built_in(name: str) -> Chip:
+    return _load_file(_FOLDER / f"{name}.toml")
+
+
+@cache
+def _aliases() -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name in names():
+        file = _FOLDER / f"{name}.toml"
+        for alias in aliases_of(file.read_text(encoding="utf-8"), str(file)):
+            found[alias] = name
+    return found
+
+
+def _load_file(path: Path) -> Chip:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        raise ChipError(
+            f"cannot read the chip file: {reason}",
+            where=SourceLocation(str(path), 0),
+            hint=f"a chip is a TOML file, or one of {', '.join(names())}",
+        ) from problem
+    return read(text, str(path))

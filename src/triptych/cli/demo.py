@@ -1,0 +1,100 @@
+"""`triptych demo`: three add kernels and GELU(W x + b), fused and not, run, checked, and placed on the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from triptych.cli.options import ChipOption, JsonOption
+from triptych.cli.terminal import EXIT_FINDINGS, JsonTarget, Terminal, interruptible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from triptych.cli.demo_cases import Case
+    from triptych.execution.profile import LaunchReport
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A case, its largest error as a multiple of what is allowed, and its launches."""
+
+    case: Case
+    error: float
+    launches: Sequence[LaunchReport]
+
+    @property
+    def passed(self) -> bool:
+        return self.error <= 1.0
+
+
+def demo(chip: ChipOption = None, json: JsonOption = None) -> None:
+    """Run the example kernels in CUDA C++, Triton and NKI, check them against float64, and place them on the roofline.
+
+    --chip sets the GPU (or the Neuron chip); the other machine keeps its default chip.
+    """
+    from triptych.report import document
+
+    target = None if json is None else JsonTarget(json)
+    if target is not None and target.is_stdout:
+        target.reserve_stdout()
+    results = _run(chip)
+    launches = [launch for result in results for launch in result.launches]
+    passed = all(result.passed for result in results)
+    status = 0 if passed else EXIT_FINDINGS
+    if target is not None:
+        target.write(document(launches, script="triptych demo", arguments=[], exit_status=status))
+    if target is None or not target.is_stdout:
+        _show(results, launches)
+    raise typer.Exit(status)
+
+
+def _run(chip: str | None) -> list[_Result]:
+    from triptych.cli.activation import languages
+    from triptych.execution.profile import profile
+
+    results: list[_Result] = []
+    with profile(chip), languages(), interruptible():
+        from triptych.cli.demo_cases import cases
+
+        for case in cases():
+            with profile() as recorded:
+                result = case.solve(*case.problem.inputs)
+            results.append(_Result(case, case.problem.largest_error(result), recorded.launches))
+    return results
+
+
+def _show(results: Sequence[_Result], launches: Sequence[LaunchReport]) -> None:
+    from rich.text import Text
+
+    from triptych.report.plot import roofline_plot
+    from triptych.report.terminal import report
+
+    terminal = Terminal()
+    terminal.show(report(launches, terminal.width))
+    for name in dict.fromkeys(launch.chip.name for launch in launches):
+        there = [launch for launch in launches if launch.chip.name == name]
+        terminal.show(Text(f"\n{there[0].chip.title}, at the estimated times", "bold"))
+        terminal.say(roofline_plot(there, terminal.width))
+    terminal.show(_checks(results))
+
+
+def _checks(results: Sequence[_Result]) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    from triptych.report.tables import plain_table
+
+    table = plain_table()
+    for heading in ("problem", "language", "launches", "against float64"):
+        table.add_column(heading)
+    for result in results:
+        kernels = " + ".join(launch.kernel for launch in result.launches)
+        verdict = "right" if result.passed else "WRONG"
+        style = "green" if result.passed else "bold red"
+        text = Text(f"{verdict}, {result.error:.2f} of the allowed error", style)
+        table.add_row(result.case.problem.title, result.case.language, kernels, text)
+    return Group(Text(), table)

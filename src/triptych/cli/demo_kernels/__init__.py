@@ -1,0 +1,1 @@
+"""The kernels of `triptych demo`, written as their users write them: CUDA C++, Triton and NKI."""

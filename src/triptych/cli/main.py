@@ -1,0 +1,56 @@
+"""The `triptych` command: its parts, and what any error becomes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from triptych.cli import chips, demo, instructions, run
+from triptych.cli.terminal import EXIT_INTERRUPTED, EXIT_USAGE, Terminal
+from triptych.core.errors import LaunchInterrupted, TriptychError
+
+app = typer.Typer(
+    name="triptych",
+    help="Run, check, count and place CUDA C++, Triton and NKI kernels on a roofline, with no accelerator.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+# What follows SCRIPT is the script's own, whatever it looks like.
+app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
+app.command("demo")(demo.demo)
+app.command("chips")(chips.chips)
+app.command("instructions")(instructions.instructions)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        Terminal().say(f"triptych {version('triptych')}")
+        raise typer.Exit
+
+
+@app.callback()
+def triptych(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Run, check, count and place CUDA C++, Triton and NKI kernels on a roofline, with no accelerator."""
+
+
+def main() -> None:
+    """The entry point: 0 fine, 1 findings, 2 usage and errors, 130 interrupted; under `run` the script's own first."""
+    terminal = Terminal()
+    try:
+        app()
+    except LaunchInterrupted:
+        terminal.complain("interrupted")
+        sys.exit(EXIT_INTERRUPTED)
+    except TriptychError as error:
+        terminal.complain(str(error))
+        sys.exit(EXIT_USAGE)

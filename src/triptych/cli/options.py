@@ -1,0 +1,15 @@
+"""Options that several commands take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+ChipOption = Annotated[
+    str | None,
+    typer.Option("--chip", metavar="CHIP", help="Whose roofline: a chip's name or the path of a TOML file."),
+]
+JsonOption = Annotated[
+    str | None, typer.Option("--json", metavar="FILE", help="Write JSON to FILE, or - for standard output.")
+]

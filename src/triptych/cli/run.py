@@ -1,0 +1,71 @@
+"""`triptych run`: runs an unmodified Python script and reports every launch, as a profiler would."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triptych.cli.options import ChipOption, JsonOption
+from triptych.cli.terminal import EXIT_FINDINGS, JsonTarget, Terminal, interruptible
+
+if TYPE_CHECKING:
+    from triptych.execution.profile import Profile
+
+
+def run(
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python script.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="The script's own arguments and options.")
+    ] = None,
+    chip: ChipOption = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="TARGET", help="The compile target (sm_80); the chip's own if not said."),
+    ] = None,
+    check: Annotated[
+        str | None, typer.Option("--check", metavar="NAMES", help="Checks, separated by commas. memcheck is always on.")
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Run a Python script and report every kernel that it launches.
+
+    The script sees what `python SCRIPT ARGS` would show it. Triton and NKI run on triptych's machines. The report
+    follows the script's output; with `--json -` standard output holds JSON alone and the script's output goes to
+    standard error.
+
+    The exit status is the script's own where that is not 0; else 1 where a check found something, else 0.
+    """
+    from triptych.cli.activation import languages
+    from triptych.cli.script import run_script
+    from triptych.execution.profile import profile
+
+    target_file = None if json is None else JsonTarget(json)
+    process = os.getpid()
+    with profile(chip, target, check) as recorded:
+        if target_file is not None and target_file.is_stdout:
+            target_file.reserve_stdout()
+        with languages(), interruptible():
+            status = run_script(script, arguments or [])
+    if os.getpid() != process:  # a child that the script forked: the report is its parent's
+        raise typer.Exit(status)
+    _report(recorded, script, arguments or [], status, target_file)
+    raise typer.Exit(status or _findings_status(recorded))
+
+
+def _findings_status(recorded: Profile) -> int:
+    from triptych.report import is_clean
+
+    return 0 if is_clean(recorded.launches) else EXIT_FINDINGS
+
+
+def _report(recorded: Profile, script: str, arguments: list[str], status: int, target: JsonTarget | None) -> None:
+    from triptych.report import document
+    from triptych.report.terminal import report
+
+    if target is not None:
+        target.write(document(recorded.launches, script=script, arguments=arguments, exit_status=status))
+    if target is None or not target.is_stdout:
+        terminal = Terminal()
+        terminal.show(report(recorded.launches, terminal.width))

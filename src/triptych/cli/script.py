@@ -1,0 +1,101 @@
+"""Runs a user's script as `python script.py` would: its arguments, its `__main__`, its output, its exit status."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+
+from triptych.core.errors import LaunchInterrupted, UsageError
+
+_OURS = str(Path(__file__).parents[1])
+"""The folder of triptych: its frames are no part of a script's traceback."""
+
+
+def run_script(path: str, arguments: Sequence[str]) -> int:
+    """The script's exit status; an uncaught exception is printed as Python prints it, without triptych's own frames.
+
+    Raises:
+        UsageError: where the script cannot be read.
+        KeyboardInterrupt: where the user stopped it (`LaunchInterrupted` where that was inside a launch).
+    """
+    source = _read(path)
+    with _as_main(path, arguments) as module:
+        try:
+            exec(compile(source, path, "exec"), module.__dict__)
+        except SystemExit as request:
+            return _status(request.code)
+        except (KeyboardInterrupt, LaunchInterrupted):
+            raise
+        except BaseException as error:
+            _show(error)
+            return 1
+    return 0
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise UsageError(
+            f"cannot read the script '{path}': {problem.strerror}", hint="run takes a Python script and its arguments"
+        ) from problem
+
+
+@contextmanager
+def _as_main(path: str, arguments: Sequence[str]) -> Generator[ModuleType]:
+    """The module `__main__` of the script, and what of `sys` Python sets for a script, until the end."""
+    module = ModuleType("__main__")
+    module.__dict__.update(__file__=path, __builtins__=__builtins__, __cached__=None)
+    kept = sys.argv, list(sys.path), sys.modules["__main__"], sys.excepthook
+    sys.argv = [path, *arguments]
+    sys.path[:1] = [str(Path(path).resolve().parent)]
+    sys.modules["__main__"] = module
+    sys.excepthook = sys.__excepthook__  # typer has put its own there
+    try:
+        yield module
+    finally:
+        sys.argv, sys.path[:], sys.modules["__main__"], sys.excepthook = kept
+
+
+def _status(code: object) -> int:
+    """What Python makes of the argument of `sys.exit`: nothing is 0, a number itself, anything else a message and 1."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    sys.stdout.flush()
+    sys.stderr.write(f"{code}\n")
+    return 1
+
+
+def _show(error: BaseException) -> None:
+    sys.stdout.flush()
+    trace = _after_ours(error.__traceback__)
+    if sys.excepthook is not sys.__excepthook__:  # the script has its own way
+        sys.excepthook(type(error), error, trace)
+        return
+    summary = traceback.TracebackException(type(error), error, trace)
+    _drop_our_frames(summary)
+    sys.stderr.write("".join(summary.format() if summary.stack else summary.format_exception_only()))
+
+
+def _after_ours(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and _is_ours(trace.tb_frame.f_code):
+        trace = trace.tb_next
+    return trace
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(_OURS)
+
+
+def _drop_our_frames(summary: traceback.TracebackException) -> None:
+    kept = [frame for frame in summary.stack if not frame.filename.startswith(_OURS)]
+    summary.stack = traceback.StackSummary.from_list(kept)
+    for other in (summary.__cause__, summary.__context__):
+        if other is not None:
+            _drop_our_frames(other)

@@ -1,0 +1,1 @@
+"""What every part shares; imports nothing else of triptych."""

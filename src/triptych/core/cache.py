@@ -1,0 +1,142 @@
+"""The folder of compiled kernels: content-addressed, shared by any number of processes, never the reason of a failure.
+
+An entry is a file whose name is the digest of everything that decides its contents, and whose contents carry their own
+checksum. Writers fill a temporary file and rename it over the entry, so that readers see all of it or none of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from triptych.core.settings import settings
+
+MAGIC = b"triptych-cache/1\n"
+"""The first bytes of an entry; they change with the entry's layout."""
+
+_CHECKSUM_BYTES = hashlib.sha256().digest_size
+_SCANS_PER_CAPACITY = 16
+_KEPT_FRACTION = 0.9
+"""What eviction leaves of the capacity, so that it does not run again at once."""
+
+
+def key_of(*parts: str | bytes) -> str:
+    """The digest of `parts`, in hexadecimal; where one part ends and the next begins counts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+@dataclass(slots=True)
+class Cache:
+    """A folder of entries, of at most `capacity` bytes; the least recently used go first. 0 bytes: nothing is kept."""
+
+    folder: Path
+    capacity: int
+    _written: int | None = field(default=None, init=False)
+    """Bytes that this process has written since it last measured the folder; None: never measured."""
+
+    def path(self, kind: str, key: str) -> Path:
+        """Where the entry lies: a folder for its kind, then one for the first byte of its key."""
+        return self.folder / kind / key[:2] / key
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        """The entry, or None where there is none. A damaged entry is removed, and counts as none."""
+        path = self.path(kind, key)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        payload = _unwrap(data)
+        with contextlib.suppress(OSError):
+            if payload is None:
+                path.unlink()
+            else:
+                os.utime(path)
+        return payload
+
+    def put(self, kind: str, key: str, payload: bytes) -> None:
+        """Keeps `payload`; does nothing where it does not fit or the folder cannot be written."""
+        data = MAGIC + hashlib.sha256(payload).digest() + payload
+        if len(data) > self.capacity:
+            return
+        with contextlib.suppress(OSError):
+            _write(self.path(kind, key), data)
+            self._after_write(len(data))
+
+    def fetch(self, kind: str, key: str, make: Callable[[], bytes]) -> bytes:
+        """The entry, made and kept where there is none yet."""
+        payload = self.get(kind, key)
+        if payload is None:
+            payload = make()
+            self.put(kind, key, payload)
+        return payload
+
+    def _after_write(self, size: int) -> None:
+        written = None if self._written is None else self._written + size
+        if written is None or written > self.capacity // _SCANS_PER_CAPACITY:
+            self.evict()
+            written = 0
+        self._written = written
+
+    def evict(self) -> None:
+        """Removes the least recently used entries where the folder holds more than `capacity` bytes."""
+        entries = _entries(self.folder)
+        total = sum(size for _, size, _ in entries)
+        if total <= self.capacity:
+            return
+        for _, size, path in sorted(entries):
+            with contextlib.suppress(OSError):
+                path.unlink()
+            total -= size
+            if total <= self.capacity * _KEPT_FRACTION:
+                return
+
+
+def _unwrap(data: bytes) -> bytes | None:
+    checksum, payload = data[len(MAGIC) :][:_CHECKSUM_BYTES], data[len(MAGIC) + _CHECKSUM_BYTES :]
+    intact = data.startswith(MAGIC) and hashlib.sha256(payload).digest() == checksum
+    return payload if intact else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _entries(folder: Path) -> list[tuple[float, int, Path]]:
+    """Last use in seconds, size in bytes and path of every file, leftovers of killed writers included."""
+    found: list[tuple[float, int, Path]] = []
+    for path in folder.glob("*/*/*"):
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            found.append((status.st_mtime, status.st_size, path))
+    return found
+
+
+_open: dict[Path, Cache] = {}
+
+
+def cache() -> Cache:
+    """The cache of the settings in force."""
+    now = settings()
+    found = _open.get(now.cache_folder)
+    if found is None or found.capacity != now.cache_bytes:
+        found = _open[now.cache_folder] = Cache(now.cache_folder, now.cache_bytes)
+    return found

@@ -1,0 +1,70 @@
+"""Element types, by the names that the three languages share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from triptych.core.errors import UnknownName
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type: its name (`f32`), its bits in memory and numpy's type for it."""
+
+    name: str
+    bits: int
+    numpy: np.dtype[Any]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element in memory."""
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are floating point."""
+        return self.name.startswith(("f", "bf"))
+
+    def __str__(self) -> str:
+        """The name."""
+        return self.name
+
+
+def _rows() -> Mapping[str, DType]:
+    table: list[tuple[str, Any]] = [
+        ("b1", np.bool_),
+        ("s8", np.int8), ("s16", np.int16), ("s32", np.int32), ("s64", np.int64),
+        ("u8", np.uint8), ("u16", np.uint16), ("u32", np.uint32), ("u64", np.uint64),
+        ("f16", np.float16), ("f32", np.float32), ("f64", np.float64),
+        ("bf16", ml_dtypes.bfloat16),
+        ("f8e4m3fn", ml_dtypes.float8_e4m3fn), ("f8e5m2", ml_dtypes.float8_e5m2), ("f8e4m3", ml_dtypes.float8_e4m3),
+    ]  # fmt: skip
+    return {name: DType(name, np.dtype(kind).itemsize * 8, np.dtype(kind)) for name, kind in table}
+
+
+DTYPES: Mapping[str, DType] = _rows()
+_BY_NUMPY = {row.numpy: row for row in DTYPES.values()}
+
+
+def dtype_of(kind: object) -> DType:
+    """The element type of a name (`"f32"`), a numpy dtype or anything that numpy makes a dtype of.
+
+    Raises:
+        UnknownName: for a type that no kernel language here has (complex, object, strings).
+    """
+    if isinstance(kind, DType):
+        return kind
+    if isinstance(kind, str) and kind in DTYPES:
+        return DTYPES[kind]
+    try:
+        found = _BY_NUMPY.get(np.dtype(kind))  # type: ignore[arg-type]
+    except TypeError:
+        found = None
+    if found is None:
+        raise UnknownName.of("dtype", str(kind), DTYPES)
+    return found

@@ -1,0 +1,23 @@
+"""Places in a user's source."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceLocation:
+    """A line of a file; `line` counts from 1, 0 means that the line is not known."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """`file:line`, or the file alone."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def text(self) -> str:
+        """The line itself without its indentation, empty where the file cannot be read."""
+        return linecache.getline(self.file, self.line).strip() if self.line else ""

@@ -1,0 +1,1 @@
+"""Runs what the languages ask for: memory, launches, plans and profiles."""

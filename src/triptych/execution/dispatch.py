@@ -1,0 +1,53 @@
+"""One launch -> the machine that its program is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from triptych import gpu, neuron
+from triptych.chips import GpuChip
+from triptych.core.arrays import Storage
+from triptych.core.errors import PlanError
+from triptych.core.launches import LaunchRecord
+from triptych.core.plan import Launch, Program
+from triptych.execution.demangle import readable
+from triptych.execution.layout import Bytes
+from triptych.execution.limits import check_launch, limits_of
+from triptych.execution.profile import active_chip
+
+Memory = Mapping[Storage, Bytes]
+
+
+def execute(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
+    """Runs one launch on the machine of its program, within the limits of the chip in force.
+
+    Raises:
+        PlanError: for a machine that there is not.
+        LaunchError: where the launch does not fit the chip or the kernel.
+        KernelFault: where the kernel did what a device forbids.
+    """
+    run = _MACHINES.get(program.machine)
+    if run is None:
+        raise PlanError(f"unknown machine '{program.machine}'; there are: {', '.join(_MACHINES)}")
+    return run(program, launch, memory)
+
+
+def _run_gpu(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
+    chip = active_chip("gpu")
+    assert isinstance(chip, GpuChip)
+    entry = gpu.load(program.text).entries.get(launch.entry)
+    if entry is not None:  # else the machine says which entries there are
+        check_launch(launch, entry, chip)
+    record = gpu.run_launch(program, launch, memory, limits_of(chip))
+    return replace(record, kernel=readable(record.kernel))
+
+
+def _run_neuron(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
+    return neuron.run_launch(program, launch, memory)
+
+
+_MACHINES: Mapping[str, Callable[[Program, Launch, Memory], LaunchRecord]] = {
+    "gpu": _run_gpu,
+    "neuron": _run_neuron,
+}

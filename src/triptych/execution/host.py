@@ -1,0 +1,113 @@
+"""Arrays of the host, whoever made them: numpy, torch or ourselves."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+from numpy.typing import NDArray
+
+from triptych.core.dtypes import DTYPES, DType, dtype_of
+from triptych.core.errors import ArgumentError, UnknownName
+from triptych.execution.layout import Bytes, Extent, HostArray, Owner, label, window
+from triptych.execution.tensors import from_torch, is_tensor, torch_owner
+
+
+@runtime_checkable
+class Hosted(Protocol):
+    """An array of ours, or anybody's, that keeps its elements in a numpy array."""
+
+    @property
+    def host_buffer(self) -> NDArray[Any]:
+        """The elements; a view, never a copy."""
+        ...
+
+
+def host_array(array: object) -> HostArray:
+    """Where the elements of `array` lie: numpy arrays, arrays of ours, torch tensors in the host's memory.
+
+    Raises:
+        ArgumentError: for anything else, and for element types that no kernel can read.
+    """
+    if isinstance(array, np.ndarray):
+        return _from_numpy(cast(NDArray[Any], array))
+    if is_tensor(array):
+        return from_torch(array)
+    if isinstance(array, Hosted):
+        return _from_numpy(array.host_buffer)
+    raise ArgumentError(
+        f"expected an array, got {type(array).__name__}",
+        hint="pass a numpy array, a triptych array or a torch tensor in the host's memory",
+    )
+
+
+def is_array(value: object) -> bool:
+    """Whether `host_array` would take the value for an array (scalars of numpy are none)."""
+    return isinstance(value, np.ndarray) or is_tensor(value) or isinstance(value, Hosted)
+
+
+def _numpy_extent(array: NDArray[Any]) -> Extent:
+    low, high = byte_bounds(array)
+    return Extent(low, high - low if array.size else 0, array.flags.writeable)
+
+
+def _behind(array: NDArray[Any]) -> object:
+    """What lends `array` its memory, None for an owner; numpy's wrappers of other arrays are looked through."""
+    base = cast(object, array.base)
+    if isinstance(base, memoryview):
+        return cast("memoryview[Any]", base).obj
+    inner: object = getattr(base, "base", None)  # of `as_strided`'s own wrapper
+    return cast(object, inner) if isinstance(inner, np.ndarray) else base
+
+
+def _numpy_owner(array: NDArray[Any]) -> Owner:
+    """The array at the end of the chain of views, or the torch storage behind it."""
+    top, base = array, _behind(array)
+    while isinstance(base, np.ndarray):
+        top = cast(NDArray[Any], base)
+        base = _behind(top)
+    if is_tensor(base):
+        return torch_owner(base)
+    reference = weakref.ref(top)
+
+    def look() -> tuple[Extent, Bytes] | None:
+        alive = reference()
+        if alive is None:
+            return None
+        extent = _numpy_extent(alive)
+        return extent, window(extent, alive)
+
+    return Owner(id(top), _numpy_extent(top), look, foreign=base is not None)
+
+
+_RAW_KINDS = frozenset("VcMm")
+"""numpy's kinds whose elements reach a kernel as raw bytes: structs, complex numbers, dates and durations."""
+
+
+def _element(dtype: np.dtype[Any]) -> DType | None:
+    """The element type, None for raw bytes."""
+    if dtype.hasobject:
+        raise ArgumentError("an array of Python objects", hint="kernels read numbers: convert it with .astype(…)")
+    if not dtype.isnative:
+        raise ArgumentError(
+            f"a big-endian array ({dtype.str})", hint="convert it: array.astype(array.dtype.newbyteorder('='))"
+        )
+    try:
+        return dtype_of(dtype)
+    except UnknownName:
+        if dtype.kind in _RAW_KINDS:
+            return None
+        raise ArgumentError(
+            f"an array of dtype {dtype}, which no kernel language has", hint=f"known: {', '.join(DTYPES)}"
+        ) from None
+
+
+def _from_numpy(array: NDArray[Any]) -> HostArray:
+    owner, name, start = _numpy_owner(array), label(array.dtype, array.shape), array.__array_interface__["data"][0]
+    dtype = _element(array.dtype)
+    if dtype is not None:
+        return HostArray(owner, name, dtype, array.shape, array.strides, start)
+    shape, strides = (*array.shape, array.itemsize), (*array.strides, 1)
+    return HostArray(owner, name, DTYPES["u8"], shape, strides, start, raw=True)

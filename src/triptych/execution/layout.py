@@ -1,0 +1,90 @@
+"""Where an array's elements lie in the host's memory, who owns that memory, and how to see it as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triptych.core.arrays import Handle
+from triptych.core.dtypes import DType
+
+Bytes = NDArray[np.uint8]
+"""A one-dimensional view of memory that somebody else owns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Memory of the host: `start` is a host address, `size` in bytes."""
+
+    start: int
+    size: int
+    writable: bool
+
+    def at_same_place(self, other: Extent) -> bool:
+        """Whether both are the same memory, whatever may be done with it."""
+        return self.start == other.start and self.size == other.size
+
+    def contains(self, other: Extent) -> bool:
+        """Whether the other lies wholly inside this."""
+        return self.start <= other.start and other.start + other.size <= self.start + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What owns an array's memory; `look` gives the owner's extent and bytes now, None once it is gone."""
+
+    identity: int
+    """Tells owners that live at the same time apart."""
+    extent: Extent
+    look: Callable[[], tuple[Extent, Bytes] | None]
+    foreign: bool
+    """Whether numpy does not own the memory: then another owner may own the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostArray:
+    """An array of the host: its owner and its layout. `strides` and `start` in bytes, `start` a host address."""
+
+    owner: Owner
+    label: str
+    """The dtype and shape, as messages show them."""
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    start: int
+    raw: bool = False
+    """Whether the elements are structs or the like: then the last axis runs over the bytes of one."""
+
+
+class _Window:
+    """Lends memory to numpy by address; numpy keeps it, and so `owner`, alive as long as the array that it makes."""
+
+    def __init__(self, extent: Extent, owner: object) -> None:
+        self._owner = owner
+        self.__array_interface__ = {
+            "shape": (extent.size,),
+            "typestr": "|u1",
+            "data": (extent.start, not extent.writable),
+            "version": 3,
+        }
+
+
+def window(extent: Extent, owner: object) -> Bytes:
+    """The extent's bytes, without a copy; the result keeps `owner` alive."""
+    if extent.size == 0:
+        return np.empty(0, np.uint8)
+    return np.asarray(_Window(extent, owner))
+
+
+def label(dtype: object, shape: tuple[int, ...]) -> str:
+    """An array's dtype and shape, as messages show them."""
+    return f"{dtype}[{', '.join(map(str, shape))}]"
+
+
+def view(data: Bytes, handle: Handle) -> NDArray[Any]:
+    """The handle's elements as a numpy array over its storage's bytes."""
+    return np.ndarray(handle.shape, handle.dtype.numpy, data, handle.offset, handle.strides)

@@ -1,0 +1,139 @@
+"""What a GPU refuses to launch. Limits that all of them share are CUDA's, the others come from the chip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Protocol
+
+from triptych.chips import GpuChip
+from triptych.core.errors import LaunchError
+from triptych.core.plan import Launch
+from triptych.gpu import GpuLimits
+
+# CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability": the same from 5.0 to 12.1.
+MAX_GRID = (2**31 - 1, 65535, 65535)
+"""Blocks along x, y and z."""
+MAX_BLOCK = (1024, 1024, 64)
+"""Threads along x, y and z."""
+WARP = 32
+
+MAX_PORTABLE_CLUSTER = 8
+"""Blocks of a cluster, on every chip that has clusters (the same guide, "Thread Block Clusters")."""
+FIRST_CLUSTER_CAPABILITY = (9, 0)
+
+
+class Entry(Protocol):
+    """What is needed of a kernel's entry (`gpu.Entry`)."""
+
+    @property
+    def name(self) -> str:
+        """The entry's name in the PTX."""
+        ...
+
+    @property
+    def required_block(self) -> tuple[int, int, int] | None:
+        """`.reqntid`: the only block that it may be launched with."""
+        ...
+
+    @property
+    def max_threads(self) -> int | None:
+        """`.maxntid`: the most threads of a block."""
+        ...
+
+    @property
+    def static_shared_bytes(self) -> int:
+        """Shared memory that the kernel declares itself."""
+        ...
+
+
+def check_launch(launch: Launch, entry: Entry, chip: GpuChip) -> None:
+    """Checks a launch against the kernel and the chip.
+
+    Raises:
+        LaunchError: naming the first limit that it breaks, the kernel and the chip.
+    """
+    for message, hint in _broken(launch, entry, chip):
+        raise LaunchError(f"kernel '{entry.name}': {message}", hint=hint)
+
+
+def limits_of(chip: GpuChip) -> GpuLimits:
+    """The chip's limits, as the machine takes them."""
+    return GpuLimits(
+        max_threads_per_block=chip.max_threads_per_block, shared_bytes_per_block_max=chip.shared_bytes_per_block_max
+    )
+
+
+def _broken(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+    yield from _broken_extents(launch)
+    yield from _broken_block(launch, entry, chip)
+    yield from _broken_shared(launch, entry, chip)
+    yield from _broken_cluster(launch, chip)
+    if launch.cooperative:
+        yield from _broken_residency(launch, entry, chip)
+
+
+def _broken_extents(launch: Launch) -> Iterator[tuple[str, str | None]]:
+    for name, extents, most in (("grid", launch.grid, MAX_GRID), ("block", launch.block, MAX_BLOCK)):
+        for axis, extent, limit in zip("xyz", extents, most, strict=True):
+            if not 1 <= extent <= limit:
+                yield f"{name} {extents}: {axis} must lie between 1 and {limit}", None
+
+
+def _broken_block(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+    threads = prod(launch.block)
+    if threads > chip.max_threads_per_block:
+        yield (
+            f"block {launch.block} has {threads} threads; {chip.name} runs at most {chip.max_threads_per_block}",
+            "launch more blocks of fewer threads",
+        )
+    if entry.required_block is not None and launch.block != entry.required_block:
+        yield f"block {launch.block}, but the kernel was compiled for {entry.required_block} (.reqntid)", None
+    if entry.max_threads is not None and threads > entry.max_threads:
+        yield (
+            f"block {launch.block} has {threads} threads; the kernel was compiled for at most {entry.max_threads}"
+            " (__launch_bounds__, .maxntid)",
+            None,
+        )
+
+
+def _broken_shared(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+    total = launch.shared_bytes + entry.static_shared_bytes
+    if launch.shared_bytes < 0:
+        yield f"{launch.shared_bytes} bytes of dynamic shared memory", None
+    if total > chip.shared_bytes_per_block_max:
+        yield (
+            f"{total} bytes of shared memory ({entry.static_shared_bytes} static, {launch.shared_bytes} dynamic);"
+            f" a block on {chip.name} has at most {chip.shared_bytes_per_block_max}",
+            None,
+        )
+
+
+def _broken_cluster(launch: Launch, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+    blocks = prod(launch.cluster)
+    if blocks == 1:
+        return
+    if chip.compute_capability < FIRST_CLUSTER_CAPABILITY:
+        yield f"cluster {launch.cluster}: {chip.name} has no clusters (from compute capability 9.0 on)", None
+    if blocks > MAX_PORTABLE_CLUSTER:
+        yield f"cluster {launch.cluster} has {blocks} blocks; at most {MAX_PORTABLE_CLUSTER}", None
+    if any(extent % part for extent, part in zip(launch.grid, launch.cluster, strict=True)):
+        yield f"grid {launch.grid} is no multiple of the cluster {launch.cluster}", None
+
+
+def resident_blocks_per_sm(launch: Launch, entry: Entry, chip: GpuChip) -> int:
+    """The blocks that one SM holds at once, as far as threads and shared memory say; PTX does not know registers."""
+    warps = -(-prod(launch.block) // WARP)
+    shared = launch.shared_bytes + entry.static_shared_bytes + chip.shared_bytes_reserved_per_block
+    by_shared = chip.shared_bytes_per_sm // shared if shared else chip.max_blocks_per_sm
+    return min(chip.max_blocks_per_sm, chip.max_warps_per_sm // warps, by_shared)
+
+
+def _broken_residency(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+    most = resident_blocks_per_sm(launch, entry, chip) * chip.sm_count
+    if prod(launch.grid) > most:
+        yield (
+            f"cooperative grid {launch.grid} has {prod(launch.grid)} blocks; {chip.name} holds at most {most} of them"
+            " at once, and a grid-wide barrier needs them all",
+            "launch fewer blocks and loop over the work",
+        )

@@ -1,0 +1,163 @@
+"""An instruction joined with its row: which operands it reads and writes, and as which types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from triptych.core.errors import UnsupportedInstruction
+from triptych.gpu.isa.table import Effect, Form, OperandSlot, find_form
+from triptych.gpu.isa.types import TYPES, ScalarType
+from triptych.gpu.syntax.ast import (
+    Address,
+    AddressList,
+    Group,
+    Instruction,
+    Integer,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Sink,
+    Vector,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One operand with its type; a vector operand of a load or a store is one `Bound` an element."""
+
+    operand: Operand
+    type: ScalarType
+    is_address: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BoundInstruction:
+    """An instruction whose opcode has a row."""
+
+    instruction: Instruction
+    form: Form
+    destinations: tuple[Bound, ...]
+    sources: tuple[Bound, ...]
+
+    @property
+    def effect(self) -> Effect:
+        """The row's effect."""
+        return self.form.row.effect
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The registers read, the guard's included."""
+        names = {name for bound in self.sources for name in registers_of(bound.operand)}
+        if self.instruction.guard is not None:
+            names.add(self.instruction.guard.register.name)
+        return frozenset(names)
+
+    @property
+    def defines(self) -> frozenset[str]:
+        """The registers written."""
+        return frozenset(name for bound in self.destinations for name in registers_of(bound.operand))
+
+
+def registers_of(operand: Operand) -> Iterator[str]:
+    """The names of the registers in an operand."""
+    match operand:
+        case Register(name):
+            yield name
+        case Not(inner):
+            yield inner.name
+        case Address(base):
+            if isinstance(base, Register):
+                yield base.name
+        case Vector(elements) | Group(elements) | AddressList(elements):
+            for element in elements:
+                yield from registers_of(element)
+        case Pair(first, second):
+            yield from registers_of(first)
+            yield from registers_of(second)
+        case _:
+            return
+
+
+def _error(instruction: Instruction, what: str) -> UnsupportedInstruction:
+    where = instruction.origin.where if instruction.origin else None
+    return UnsupportedInstruction(f"{what} (PTX line {instruction.line})", where=where)
+
+
+def _elements(operand: Operand, slot: OperandSlot, form: Form) -> Iterator[Bound]:
+    kind = form.operand_type(slot)
+    if isinstance(operand, Vector) and slot.may_be_vector and form.row.mnemonic != "mov":
+        yield from (Bound(element, kind) for element in operand.elements)
+    else:
+        yield Bound(operand, kind, slot.is_address)
+
+
+def bind(instruction: Instruction) -> BoundInstruction:
+    """Joins an instruction with its row.
+
+    Raises:
+        UnsupportedInstruction: no row has the opcode, or the operands do not fit the row's.
+    """
+    form = find_form(instruction.mnemonic, instruction.modifiers)
+    if form is None:
+        raise _error(instruction, f"PTX instruction '{instruction.opcode}' is not supported")
+    if form.row.effect in (Effect.CONTROL,):
+        return BoundInstruction(instruction, form, (), tuple(_control_sources(instruction)))
+    if form.row.effect is Effect.BARRIER:
+        return BoundInstruction(instruction, form, (), tuple(Bound(o, TYPES["u32"]) for o in instruction.operands))
+    destinations: list[Bound] = []
+    sources: list[Bound] = []
+    given = list(_flatten_pairs(instruction, form))
+    for slot, operand in _assign(instruction, form, given):
+        target = destinations if slot.is_destination else sources
+        target += [] if operand is None else list(_elements(operand, slot, form))
+    immediates = tuple(b.operand.value for b in sources if isinstance(b.operand, Integer))
+    return BoundInstruction(instruction, replace(form, immediates=immediates), tuple(destinations), tuple(sources))
+
+
+def _control_sources(instruction: Instruction) -> Iterator[Bound]:
+    if instruction.mnemonic == "brx":
+        yield Bound(instruction.operands[0], TYPES["u32"])
+
+
+def _flatten_pairs(instruction: Instruction, form: Form) -> Iterator[Operand]:
+    paired = any(slot.paired for slot in form.row.operands)
+    for position, operand in enumerate(instruction.operands):
+        if isinstance(operand, Pair):
+            yield operand.first
+            yield operand.second
+        else:
+            yield operand
+            if paired and position == 0:
+                yield Sink()
+
+
+def _assign(
+    instruction: Instruction, form: Form, given: list[Operand]
+) -> Iterator[tuple[OperandSlot, Operand | None]]:
+    slots = form.row.operands
+    least = sum(not slot.optional for slot in slots)
+    paired = sum(slot.paired for slot in slots)
+    if not least + paired <= len(given) <= len(slots):
+        expected = form.row.syntax.partition(" ")[2]
+        raise _error(instruction, f"'{instruction.opcode}' takes the operands '{expected}'")
+    for position, slot in enumerate(slots):
+        yield slot, given[position] if position < len(given) else None
+
+
+def spreads(bound: BoundInstruction) -> bool:
+    """Whether results differ among lanes even where all operands are the same."""
+    match bound.effect:
+        case Effect.NONE | Effect.CONTROL | Effect.BARRIER:
+            return False
+        case Effect.LOAD:
+            return not bound.form.get("space").startswith("param")
+        case _:
+            return True
+
+
+DIVERGENT_SPECIAL_REGISTERS = frozenset(
+    {"%tid.x", "%tid.y", "%tid.z", "%laneid", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge", "%lanemask_eq"}
+)
+"""Special registers that differ among the lanes of a warp."""

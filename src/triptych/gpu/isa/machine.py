@@ -1,0 +1,173 @@
+"""The primitives over which every instruction's meaning is written, once. A back end is a class that fulfils them.
+
+A value of type `t` is one number for each of the warp's 32 lanes: an integer of `t.bits` bits for integer, bit and
+16-bit floating types (`f16` and `bf16` are held by their bits), an IEEE single or double for `f32` and `f64`, a truth
+value for `pred`. Memory and warp primitives act on the lanes that are active at the instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from triptych.gpu.isa.types import ScalarType
+
+
+V = TypeVar("V")
+
+
+class Machine(Protocol[V]):
+    """What a meaning may ask for. `t` is always the type of the operands, unless said otherwise."""
+
+    # Integers, all modulo 2^bits
+    def constant(self, t: ScalarType, value: int | float) -> V:
+        """The same value in every lane; for `f32`/`f64` a number, else the bits."""
+        ...
+
+    def add(self, t: ScalarType, a: V, b: V) -> V:
+        """a + b."""
+        ...
+
+    def sub(self, t: ScalarType, a: V, b: V) -> V:
+        """a − b."""
+        ...
+
+    def mul(self, t: ScalarType, a: V, b: V) -> V:
+        """The low half of a × b."""
+        ...
+
+    def divide(self, t: ScalarType, a: V, b: V) -> V:
+        """a / b towards zero, signed or not by `t`; all ones where b is 0 (what the hardware gives)."""
+        ...
+
+    def remainder(self, t: ScalarType, a: V, b: V) -> V:
+        """The remainder of `divide`, with the sign of a; a where b is 0."""
+        ...
+
+    def bit_and(self, t: ScalarType, a: V, b: V) -> V:
+        """a & b."""
+        ...
+
+    def bit_or(self, t: ScalarType, a: V, b: V) -> V:
+        """a | b."""
+        ...
+
+    def bit_xor(self, t: ScalarType, a: V, b: V) -> V:
+        """a ^ b."""
+        ...
+
+    def shift_left(self, t: ScalarType, a: V, amount: V) -> V:
+        """a << amount for amounts below the width (`amount` has type `t`); undefined from the width on."""
+        ...
+
+    def shift_right(self, t: ScalarType, a: V, amount: V) -> V:
+        """a >> amount, arithmetic for signed `t`; undefined from the width on."""
+        ...
+
+    def count_ones(self, t: ScalarType, a: V) -> V:
+        """Set bits."""
+        ...
+
+    def count_leading_zeros(self, t: ScalarType, a: V) -> V:
+        """Leading zeros; the width for 0."""
+        ...
+
+    def reverse_bits(self, t: ScalarType, a: V) -> V:
+        """The bits in the opposite order."""
+        ...
+
+    def resize(self, source: ScalarType, target: ScalarType, a: V) -> V:
+        """An integer of another width: cut, or extended by the sign where `source` is signed."""
+        ...
+
+    # Comparison and selection
+    def compare(self, t: ScalarType, relation: str, a: V, b: V) -> V:
+        """A predicate: `eq ne lt le gt ge`, false for NaN but `ne` true only on ordered operands; `num`, `nan`."""
+        ...
+
+    def select(self, t: ScalarType, condition: V, a: V, b: V) -> V:
+        """A where the condition holds, else b."""
+        ...
+
+    # Floating point: f32 and f64, round to nearest even
+    def float_add(self, t: ScalarType, a: V, b: V) -> V:
+        """a + b."""
+        ...
+
+    def float_sub(self, t: ScalarType, a: V, b: V) -> V:
+        """a − b."""
+        ...
+
+    def float_mul(self, t: ScalarType, a: V, b: V) -> V:
+        """a × b."""
+        ...
+
+    def float_div(self, t: ScalarType, a: V, b: V) -> V:
+        """a / b."""
+        ...
+
+    def fma(self, t: ScalarType, a: V, b: V, c: V) -> V:
+        """a × b + c, rounded once."""
+        ...
+
+    def square_root(self, t: ScalarType, a: V) -> V:
+        """√a."""
+        ...
+
+    def round_integral(self, t: ScalarType, mode: str, a: V) -> V:
+        """To a whole number: `rni` nearest even, `rzi` towards zero, `rmi` down, `rpi` up."""
+        ...
+
+    def resize_float(self, source: ScalarType, target: ScalarType, a: V) -> V:
+        """Between f16, f32 and f64: widened exactly, or narrowed by one step, to nearest even."""
+        ...
+
+    def float_to_integer(self, source: ScalarType, target: ScalarType, a: V) -> V:
+        """A whole float to an integer, clamped to the target's range; 0 for NaN (PTX manual, cvt)."""
+        ...
+
+    def integer_to_float(self, source: ScalarType, target: ScalarType, a: V) -> V:
+        """An integer to f32 or f64, to nearest even."""
+        ...
+
+    def bitcast(self, source: ScalarType, target: ScalarType, a: V) -> V:
+        """The same bits under another type of the same width."""
+        ...
+
+    # Memory; addresses are u64
+    def load(self, space: str, t: ScalarType, address: V, count: int) -> Sequence[V]:
+        """`count` neighbouring elements for each active lane."""
+        ...
+
+    def store(self, space: str, t: ScalarType, address: V, values: Sequence[V]) -> None:
+        """Neighbouring elements of each active lane, lane by lane in ascending order."""
+        ...
+
+    def atomic(self, space: str, operation: str, t: ScalarType, address: V, operands: Sequence[V]) -> V:
+        """Read, change and write one element for each active lane, in ascending order; gives the old values."""
+        ...
+
+    def copy_to_shared(self, size: int, target: V, source: V, source_size: V) -> None:
+        """`size` bytes for each active lane from global to shared memory; from `source_size` (u32) on, zeros."""
+        ...
+
+    def load_matrix(self, address: V, count: int, transposed: bool) -> Sequence[V]:
+        """`ldmatrix`: `count` 8×8 matrices of 16-bit elements from shared memory, one b32 each."""
+        ...
+
+    # The warp
+    def lane_index(self) -> V:
+        """0 … 31, u32."""
+        ...
+
+    def active_mask(self) -> V:
+        """The active lanes as bits, u32, the same in every lane."""
+        ...
+
+    def shuffle(self, t: ScalarType, a: V, source_lane: V) -> V:
+        """The value of a in lane `source_lane` (u32, below 32)."""
+        ...
+
+    def ballot(self, predicate: V) -> V:
+        """The active lanes where the predicate holds, as bits, u32, the same in every lane."""
+        ...

@@ -1,0 +1,227 @@
+"""The instruction table's machinery: a row is the manual's syntax line plus its meaning.
+
+A syntax line reads like the manual's: `add{.ftz}{.sat}.f32 d, a, b`. In the opcode, braces mean optional, a name that
+`groups` lists stands for one of its alternatives, a type or a name that `types` lists stands for a type; any other
+name stands for itself. Modifiers other than types match in any order, as `ptxas` takes them. In the operands, `d:pred`
+gives an operand's own type where it is not the instruction's: a type, a slot's name, or `wide` for twice the width;
+`[a]` is an address, `d*` may be a vector `{a, b}`, `d|p:pred` is a pair of which the second may be missing, `c?` may
+be missing altogether.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from triptych.gpu.isa.types import TYPES, WIDENED, ScalarType
+
+
+class Pipe(Enum):
+    """The unit that executes an instruction: the classes by which instructions are counted and costed."""
+
+    INTEGER = "int"
+    FP32 = "fp32"
+    FP64 = "fp64"
+    FP16 = "fp16"
+    SPECIAL = "special"
+    CONVERT = "convert"
+    MOVE = "move"
+    LOAD_STORE = "load_store"
+    WARP = "warp"
+    CONTROL = "control"
+
+
+class Effect(Enum):
+    """What an instruction does beyond computing its destinations from its sources."""
+
+    NONE = "none"
+    LOAD = "load"
+    STORE = "store"
+    ATOMIC = "atomic"
+    COPY = "copy"
+    WARP = "warp"
+    BARRIER = "barrier"
+    CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class OperandSlot:
+    """One operand of a syntax line."""
+
+    name: str
+    type: str
+    """A type's name, a slot's name (`type`, `dtype` …) or `wide`."""
+    is_destination: bool = False
+    is_address: bool = False
+    may_be_vector: bool = False
+    optional: bool = False
+    paired: bool = False
+    """The second half of `d|p`; it may be missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One instruction form."""
+
+    syntax: str
+    summary: str
+    section: str
+    """Of the PTX ISA manual."""
+    pipe: Pipe
+    effect: Effect
+    flops: int
+    """Floating-point operations of one lane, by the instruction's first type; 0 for the rest."""
+    meaning: Callable[..., Any]
+    """(machine, form, *sources) -> destination, destinations or None."""
+    mnemonic: str
+    literals: frozenset[str]
+    groups: Mapping[str, tuple[frozenset[str], bool]]
+    """By name: the alternatives, and whether one of them must be there."""
+    type_slots: tuple[tuple[str, frozenset[str]], ...]
+    operands: tuple[OperandSlot, ...]
+
+    @property
+    def types(self) -> str:
+        """The types of each slot, for listings."""
+        return "; ".join(" ".join(sorted(kinds)) for _, kinds in self.type_slots)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A row chosen for an opcode: the types and the modifiers that the text gave."""
+
+    row: Row
+    types: Mapping[str, ScalarType]
+    chosen: Mapping[str, str]
+    modifiers: frozenset[str] = field(default_factory=frozenset[str])
+    immediates: tuple[int, ...] = ()
+    """The integer literals among an instruction's operands, in order; filled in by the executors."""
+
+    @property
+    def type(self) -> ScalarType:
+        """The first type."""
+        return next(iter(self.types.values()))
+
+    def has(self, modifier: str) -> bool:
+        """Whether the text has the modifier."""
+        return modifier in self.modifiers
+
+    def get(self, group: str, default: str = "") -> str:
+        """The alternative chosen of a group."""
+        return self.chosen.get(group, default)
+
+    def operand_type(self, slot: OperandSlot) -> ScalarType:
+        """The type of an operand."""
+        if slot.type == "wide":
+            return WIDENED[self.type.name]
+        return self.types.get(slot.type) or TYPES.get(slot.type) or self.type
+
+
+TABLE: list[Row] = []
+_BY_MNEMONIC: dict[str, list[Row]] = {}
+_MODIFIER = re.compile(r"(\{?)\.([\w:]+)(\}?)")
+
+
+def _parse_operand(text: str, *, first: bool, has_destination: bool) -> list[OperandSlot]:
+    slots: list[OperandSlot] = []
+    for position, part in enumerate(text.split("|")):
+        name, _, kind = part.strip().partition(":")
+        optional = name.endswith("?") or kind.endswith("?")
+        name, kind = name.rstrip("?"), kind.rstrip("?")
+        vector = name.endswith("*")
+        name = name.rstrip("*")
+        address = name.startswith("[")
+        destination = first and has_destination and not address
+        slots.append(
+            OperandSlot(
+                name.strip("[]"), kind or "type", destination, address, vector, optional or position > 0, position > 0
+            )
+        )
+    return slots
+
+
+def row(
+    syntax: str,
+    *,
+    section: str,
+    pipe: Pipe,
+    types: str | Mapping[str, str] = "",
+    groups: Mapping[str, str] | None = None,
+    effect: Effect = Effect.NONE,
+    flops: int = 0,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the decorated meaning to the table; its docstring's first line is the row's summary."""
+
+    def add(meaning: Callable[..., Any]) -> Callable[..., Any]:
+        opcode, _, operand_text = syntax.partition(" ")
+        mnemonic = opcode.split(".")[0].split("{")[0]
+        kinds = {"type": types} if isinstance(types, str) else dict(types)
+        alternatives = {name: frozenset(text.split()) for name, text in (groups or {}).items()}
+        literals: set[str] = set()
+        chosen: dict[str, tuple[frozenset[str], bool]] = {}
+        slots: list[tuple[str, frozenset[str]]] = []
+        for brace, name, _ in _MODIFIER.findall(opcode[len(mnemonic) :]):
+            if name in kinds:
+                slots.append((name, frozenset(kinds[name].split())))
+            elif name in TYPES:
+                slots.append(("type" if not slots else f"type{len(slots)}", frozenset((name,))))
+            elif name in alternatives:
+                chosen[name] = (alternatives[name], not brace)
+            elif brace:
+                chosen[name] = (frozenset((name,)), False)
+            else:
+                literals.add(name)
+        has_destination = effect not in (Effect.STORE, Effect.BARRIER, Effect.CONTROL, Effect.COPY)
+        operands: list[OperandSlot] = []
+        for index, text in enumerate(part for part in operand_text.split(",") if part.strip()):
+            operands += _parse_operand(text.strip(), first=index == 0, has_destination=has_destination)
+        summary = (meaning.__doc__ or "").strip().splitlines()[0]
+        entry = Row(
+            syntax, summary, section, pipe, effect, flops, meaning,
+            mnemonic, frozenset(literals), chosen, tuple(slots), tuple(operands),
+        )  # fmt: skip
+        TABLE.append(entry)
+        _BY_MNEMONIC.setdefault(mnemonic, []).append(entry)
+        find_form.cache_clear()
+        return meaning
+
+    return add
+
+
+def _match(entry: Row, modifiers: Sequence[str]) -> Form | None:
+    types = [name for name in modifiers if name in TYPES]
+    rest = [name for name in modifiers if name not in TYPES]
+    if len(types) != len(entry.type_slots) or len(set(rest)) != len(rest):
+        return None
+    if any(name not in kinds for name, (_, kinds) in zip(types, entry.type_slots, strict=True)):
+        return None
+    left = set(rest)
+    if not entry.literals <= left:
+        return None
+    left -= entry.literals
+    chosen: dict[str, str] = {}
+    for group, (alternatives, required) in entry.groups.items():
+        found = left & alternatives
+        if len(found) > 1 or (required and not found):
+            return None
+        if found:
+            chosen[group] = found.pop()
+            left.discard(chosen[group])
+    if left:
+        return None
+    by_slot = {slot: TYPES[name] for name, (slot, _) in zip(types, entry.type_slots, strict=True)}
+    return Form(entry, by_slot, chosen, frozenset(rest))
+
+
+@cache
+def find_form(mnemonic: str, modifiers: tuple[str, ...]) -> Form | None:
+    """The form of an opcode, None where the table has no row for it."""
+    for entry in _BY_MNEMONIC.get(mnemonic, ()):
+        form = _match(entry, modifiers)
+        if form is not None:
+            return form
+    return None

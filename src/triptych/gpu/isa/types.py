@@ -1,0 +1,67 @@
+"""PTX's fundamental types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A fundamental type; `kind` is `unsigned`, `signed`, `bits`, `float` or `predicate` (PTX manual, 5.2.1)."""
+
+    name: str
+    bits: int
+    kind: str
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in memory."""
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are floating point."""
+        return self.kind == "float"
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether values are signed integers."""
+        return self.kind == "signed"
+
+    def __str__(self) -> str:
+        """The name without its dot."""
+        return self.name
+
+
+def _types() -> Mapping[str, ScalarType]:
+    rows = [
+        *(ScalarType(f"u{bits}", bits, "unsigned") for bits in (8, 16, 32, 64)),
+        *(ScalarType(f"s{bits}", bits, "signed") for bits in (8, 16, 32, 64)),
+        *(ScalarType(f"b{bits}", bits, "bits") for bits in (8, 16, 32, 64)),
+        *(ScalarType(f"f{bits}", bits, "float") for bits in (16, 32, 64)),
+        ScalarType("bf16", 16, "float"),
+        ScalarType("f16x2", 32, "float"),
+        ScalarType("bf16x2", 32, "float"),
+        ScalarType("tf32", 32, "float"),
+        ScalarType("pred", 1, "predicate"),
+    ]
+    return {row.name: row for row in rows}
+
+
+TYPES: Mapping[str, ScalarType] = _types()
+"""By name."""
+
+U16, U32, U64 = TYPES["u16"], TYPES["u32"], TYPES["u64"]
+S16, S32, S64 = TYPES["s16"], TYPES["s32"], TYPES["s64"]
+B16, B32, B64 = TYPES["b16"], TYPES["b32"], TYPES["b64"]
+F16, F32, F64, BF16 = TYPES["f16"], TYPES["f32"], TYPES["f64"], TYPES["bf16"]
+PRED = TYPES["pred"]
+
+WIDENED: Mapping[str, ScalarType] = {"u16": U32, "s16": S32, "u32": U64, "s32": S64}
+"""The type of twice the width, for `.wide`."""
+
+
+def packed_element(kind: ScalarType) -> ScalarType:
+    """The element of a packed pair (`f16` of `f16x2`), the type itself where it is none."""
+    return TYPES[kind.name[:-2]] if kind.name.endswith("x2") else kind

@@ -1,0 +1,67 @@
+"""Operations among the lanes of a warp (PTX manual, 9.7.9.6 `shfl`, 9.7.13.8 `vote` and its kin) and `ldmatrix`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triptych.gpu.isa.machine import Machine, V
+from triptych.gpu.isa.table import Effect, Form, Pipe, row
+from triptych.gpu.isa.types import PRED, S32, U32
+
+
+@row("shfl.sync.mode.b32 d|p:pred, a, b:u32, c:u32, mask:u32", groups={"mode": "up down bfly idx"}, section="9.7.9.6", pipe=Pipe.WARP, effect=Effect.WARP)
+def shfl(m: Machine[V], f: Form, a: V, b: V, c: V, mask: V) -> tuple[V, V]:
+    """d = a of another lane of the segment, p = whether that lane is inside it; else d = a."""
+    low = m.constant(U32, 31)
+    lane = m.lane_index()
+    segment = m.bit_and(U32, m.shift_right(U32, c, m.constant(U32, 8)), low)
+    clamp, step = m.bit_and(U32, c, low), m.bit_and(U32, b, low)
+    first = m.bit_and(U32, lane, segment)
+    outside = m.bit_xor(U32, segment, m.constant(U32, -1))
+    last = m.bit_or(U32, first, m.bit_and(U32, clamp, outside))
+    mode = f.get("mode")
+    if mode == "up":
+        source = m.sub(U32, lane, step)
+        inside = m.compare(S32, "ge", source, last)
+    elif mode == "down":
+        source = m.add(U32, lane, step)
+        inside = m.compare(S32, "le", source, last)
+    else:
+        source = m.bit_xor(U32, lane, step) if mode == "bfly" else m.bit_or(U32, first, m.bit_and(U32, step, outside))
+        inside = m.compare(S32, "le", source, last)
+    source = m.bit_and(U32, m.select(U32, inside, source, lane), low)
+    return m.shuffle(f.type, a, source), inside
+
+
+@row("vote.sync.ballot.b32 d, a:pred, mask:u32", section="9.7.13.9", pipe=Pipe.WARP, effect=Effect.WARP)
+def vote_ballot(m: Machine[V], f: Form, a: V, mask: V) -> V:
+    """d = the lanes of the mask in which a holds, as bits."""
+    return m.bit_and(U32, m.ballot(a), mask)
+
+
+@row("vote.sync.mode.pred d, a:pred, mask:u32", groups={"mode": "all any uni"}, section="9.7.13.9", pipe=Pipe.WARP, effect=Effect.WARP)
+def vote(m: Machine[V], f: Form, a: V, mask: V) -> V:
+    """d = whether a holds in all or any lanes of the mask, or is the same in all."""
+    true = m.bit_and(U32, m.ballot(a), mask)
+    members = m.bit_and(U32, m.active_mask(), mask)
+    none = m.compare(U32, "eq", true, m.constant(U32, 0))
+    every = m.compare(U32, "eq", true, members)
+    if f.has("all"):
+        return every
+    return m.bit_xor(PRED, none, m.constant(PRED, 1)) if f.has("any") else m.bit_or(PRED, none, every)
+
+
+@row("activemask.b32 d", section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP)
+def activemask(m: Machine[V], f: Form) -> V:
+    """d = the active lanes as bits."""
+    return m.active_mask()
+
+
+@row(
+    "ldmatrix.sync.aligned.m8n8.number{.trans}{.space}.b16 d*, [a]:u64",
+    groups={"number": "x1 x2 x4", "space": "shared shared::cta"},
+    section="9.7.14.5.15", pipe=Pipe.LOAD_STORE, effect=Effect.LOAD,
+)  # fmt: skip
+def ldmatrix(m: Machine[V], f: Form, address: V) -> Sequence[V]:
+    """d = one register for each 8×8 matrix of 16-bit elements; lanes 8i … 8i+7 give the addresses of matrix i's rows."""
+    return m.load_matrix(address, int(f.get("number")[1:]), f.has("trans"))

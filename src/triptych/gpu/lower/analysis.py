@@ -1,0 +1,248 @@
+"""A kernel taken apart before code is made of it: blocks, homes of registers, places of variables, memory sites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from triptych.core.errors import PtxSyntaxError, UnsupportedFeature
+from triptych.gpu.flow import (
+    FlowGraph,
+    Liveness,
+    build_blocks,
+    find_liveness,
+    find_postdominators,
+    find_uniform_registers,
+    order_blocks,
+)
+from triptych.gpu.isa.binding import DIVERGENT_SPECIAL_REGISTERS, BoundInstruction, bind, spreads
+from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.types import TYPES
+from triptych.gpu.lower.helpers import GENERIC_SITES
+from triptych.gpu.syntax.ast import Function, Instruction, Module, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySite:
+    """A memory instruction's counters: what it does and in which space."""
+
+    instruction: BoundInstruction
+    block: int
+    space: str
+    kind: str
+    """`load`, `store` or `atomic`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Byte offsets of the variables that have a place in a space of their own, and the spaces' sizes."""
+
+    shared: Mapping[str, int]
+    shared_bytes: int
+    """Static; dynamic shared memory follows."""
+    local: Mapping[str, int]
+    local_bytes: int
+    parameters: Mapping[str, int]
+    parameter_bytes: int
+    symbols: Mapping[str, int]
+    """Module variables in global or constant memory: the index of each one's address in the table of symbols."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAnalysis:
+    """Everything that code generation and the counters need to know of one kernel."""
+
+    module: Module
+    function: Function
+    graph: FlowGraph
+    bound: tuple[tuple[BoundInstruction, ...], ...]
+    """By block."""
+    liveness: Liveness
+    uniform: frozenset[str]
+    slots: Mapping[str, int]
+    """The byte offset in a warp's frame of each register that lives across blocks."""
+    frame_bytes: int
+    resumable: frozenset[int]
+    """Blocks where the converged form can be entered."""
+    sites: tuple[MemorySite, ...]
+    site_of: Mapping[int, int]
+    """By the identity of a bound instruction: its first site."""
+    guarded_flops: Mapping[int, int]
+    """By the identity of a bound instruction that is guarded and computes: its place among the lane counters."""
+    places: Places
+
+    def is_divergent_branch(self, block: int) -> bool:
+        """Whether lanes may part at the end of a block."""
+        return _branch_register(self.graph, block) is not None and _branch_register(self.graph, block) not in self.uniform
+
+
+def _branch_register(graph: FlowGraph, block: int) -> str | None:
+    last = graph.blocks[block].terminator
+    if last is None:
+        return None
+    if last.mnemonic == "brx":
+        return next(iter(bind(last).uses), None)
+    return last.guard.register.name if last.guard is not None else None
+
+
+def is_block_barrier(instruction: Instruction) -> bool:
+    """Whether the whole block waits here."""
+    return instruction.mnemonic in ("bar", "barrier") and "warp" not in instruction.modifiers
+
+
+class _Binder:
+    """Binds each instruction once."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, BoundInstruction] = {}
+
+    def __call__(self, instruction: Instruction) -> BoundInstruction:
+        found = self.known.get(id(instruction))
+        if found is None:
+            found = self.known[id(instruction)] = bind(instruction)
+        return found
+
+
+def analyse(module: Module, function: Function, symbols: Mapping[str, int]) -> KernelAnalysis:
+    """Takes a kernel apart.
+
+    Raises:
+        UnsupportedInstruction: an instruction without a row in the table.
+        UnsupportedFeature: something else that is not supported.
+    """
+    binder = _Binder()
+    ordered = order_blocks(build_blocks(function, is_block_barrier))
+    graph = ordered.graph
+    bound = tuple(tuple(binder(i) for i in block.instructions) for block in graph.blocks)
+
+    def uses(instruction: Instruction) -> frozenset[str]:
+        return binder(instruction).uses
+
+    def defines(instruction: Instruction) -> frozenset[str]:
+        return binder(instruction).defines
+
+    liveness = find_liveness(graph, uses, defines)
+    postdominators = find_postdominators(graph)
+    uniform = (
+        find_uniform_registers(
+            graph, uses, defines, lambda i: spreads(binder(i)),
+            divergent=DIVERGENT_SPECIAL_REGISTERS, liveness=liveness, postdominators=postdominators,
+        )
+        if ordered.is_reducible
+        else frozenset[str]()
+    )  # fmt: skip
+    slots, frame_bytes = _place_registers(function, graph, liveness)
+    sites, site_of = _find_sites(bound)
+    guarded: dict[int, int] = {}
+    for block in bound:
+        for instruction in block:
+            if instruction.instruction.guard is not None and instruction.form.row.flops:
+                guarded[id(instruction)] = len(guarded)
+    analysis = KernelAnalysis(
+        module, function, graph, bound, liveness, uniform, slots, frame_bytes, frozenset({0}),
+        sites, site_of, guarded, _place_variables(module, function, symbols),
+    )  # fmt: skip
+    return _with_resumable(analysis, postdominators)
+
+
+def _with_resumable(analysis: KernelAnalysis, postdominators: tuple[int, ...]) -> KernelAnalysis:
+    resumable = {0}
+    for index, block in enumerate(analysis.graph.blocks):
+        if block.instructions and is_block_barrier(block.instructions[-1]) and block.fall_through is not None:
+            resumable.add(block.fall_through)
+        if analysis.is_divergent_branch(index) and 0 <= postdominators[index] < analysis.graph.exit:
+            resumable.add(postdominators[index])
+    values = {name: getattr(analysis, name) for name in KernelAnalysis.__slots__}
+    return KernelAnalysis(**(values | {"resumable": frozenset(resumable)}))
+
+
+def _place_registers(function: Function, graph: FlowGraph, liveness: Liveness) -> tuple[dict[str, int], int]:
+    across: set[str] = set()
+    for block in range(len(graph.blocks)):
+        across |= liveness.live_in(block)
+    slots: dict[str, int] = {}
+    offset = 0
+    for name in sorted(across & set(function.registers)):
+        slots[name] = offset
+        bits = TYPES[function.registers[name]].bits if function.registers[name] in TYPES else 64
+        offset += 32 * max(bits // 8, 4)
+    return slots, offset
+
+
+_KINDS = {Effect.LOAD: "load", Effect.STORE: "store", Effect.ATOMIC: "atomic"}
+
+
+def _space_of(instruction: BoundInstruction) -> str:
+    space = instruction.form.get("space").partition("::")[0]
+    if instruction.form.row.mnemonic == "ldmatrix":
+        return "shared"
+    return "global" if space == "const" else space or "generic"
+
+
+def _find_sites(
+    bound: tuple[tuple[BoundInstruction, ...], ...],
+) -> tuple[tuple[MemorySite, ...], dict[int, int]]:
+    sites: list[MemorySite] = []
+    site_of: dict[int, int] = {}
+    for index, block in enumerate(bound):
+        for instruction in block:
+            first = len(sites)
+            if instruction.effect in _KINDS:
+                kind = _KINDS[instruction.effect]
+                space = _space_of(instruction)
+                spaces = GENERIC_SITES if space == "generic" else (space,)
+                sites += [MemorySite(instruction, index, one, kind) for one in spaces]
+            elif instruction.effect is Effect.COPY and instruction.sources and instruction.sources[0].is_address:
+                sites.append(MemorySite(instruction, index, "global", "load"))
+                sites.append(MemorySite(instruction, index, "shared", "store"))
+            if len(sites) > first:
+                site_of[id(instruction)] = first
+    return tuple(sites), site_of
+
+
+def _size(variable: Variable) -> int:
+    count = 1 if variable.count is None else variable.count
+    return count * (TYPES[variable.type].bytes if variable.type in TYPES else 16)
+
+
+def _lay_out(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], int]:
+    offsets: dict[str, int] = {}
+    offset = start
+    for variable in variables:
+        align = max(variable.align, 1)
+        offset = -(-offset // align) * align
+        offsets[variable.name] = offset
+        offset += _size(variable)
+    return offsets, offset
+
+
+def _place_variables(module: Module, function: Function, symbols: Mapping[str, int]) -> Places:
+    own = list(function.variables)
+    shared = [v for v in (*module.variables.values(), *own) if v.space == "shared"]
+    fixed, dynamic = [v for v in shared if v.count != 0], [v for v in shared if v.count == 0]
+    shared_offsets, shared_bytes = _lay_out(fixed)
+    align = max([v.align for v in dynamic], default=1)
+    if dynamic:
+        shared_bytes = -(-shared_bytes // max(align, 16)) * max(align, 16)
+        shared_offsets |= {v.name: shared_bytes for v in dynamic}
+    local_offsets, local_bytes = _lay_out([v for v in own if v.space == "local"])
+    parameters, parameter_bytes = _lay_out(list(function.parameters))
+    if any(v.space == "param" for v in own):
+        name = next(v.name for v in own if v.space == "param")
+        raise UnsupportedFeature(f"kernel {function.name} calls a function (parameter '{name}'): calls are not supported")
+    return Places(
+        shared_offsets, shared_bytes, local_offsets, -(-local_bytes // 16) * 16,
+        parameters, parameter_bytes, symbols,
+    )  # fmt: skip
+
+
+def entry_of(module: Module, name: str) -> Function:
+    """The kernel of that name.
+
+    Raises:
+        PtxSyntaxError: the module has no such kernel with a body.
+    """
+    function = module.functions.get(name)
+    if function is None or not function.is_entry or function.body is None:
+        raise PtxSyntaxError(f"the module has no kernel '{name}'")
+    return function

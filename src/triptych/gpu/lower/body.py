@@ -1,0 +1,229 @@
+"""The instructions of a block as code: what the converged and the masked form of a kernel share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.types import TYPES, U32, ScalarType
+from triptych.gpu.lower.analysis import KernelAnalysis
+from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, number, vector
+from triptych.gpu.lower.layout import Context, FaultKind, Outcome, Site, Warp
+from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
+from triptych.gpu.lower.registers import Operands
+from triptych.gpu.syntax.ast import Register, Sink, Vector
+
+SITE_BYTES = 8 * len(Site._fields_)
+
+
+class KernelForm:
+    """One form of a kernel as a function `(context, warp) -> Outcome`; a subclass says where registers live."""
+
+    def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
+        """Starts the function."""
+        self.analysis = analysis
+        kind = ir.FunctionType(I32, [POINTER, POINTER])
+        self.e = Emitter(ir.Function(module, kind, name))
+        self.b = self.e.b
+        self.context, self.warp = self.e.function.args
+        self.m = LlvmMachine(self.e, self.context, self.warp)
+        self.m.parameter_bytes = analysis.places.parameter_bytes
+        self.operands = Operands(analysis, self.m, self.read_register)
+        self.values: dict[str, Value] = {}
+        self.written: set[str] = set()
+        self.sites = self.b.inttoptr(self.e.load_field(Context, self.context, "sites"), POINTER)
+        self.counts = self.b.inttoptr(self.e.load_field(Context, self.context, "block_counts"), POINTER)
+        self.frame = self.b.inttoptr(self.e.load_field(Warp, self.warp, "frame"), POINTER)
+        self.group: ir.Value = ir.Constant(I32, -1)
+        """The lanes that run the block, an i32."""
+
+    # Where registers live ---------------------------------------------------------------------------------------
+
+    def read_home(self, name: str) -> Value:
+        """The value of a register that an earlier block wrote."""
+        raise NotImplementedError
+
+    def read_register(self, name: str) -> Value:
+        """A register's present value; undefined registers read as zero."""
+        known = self.values.get(name)
+        if known is None:
+            if name in self.analysis.slots:
+                known = self.read_home(name)
+            else:
+                known = self.m.constant(self.operands.declared(name), 0)
+            self.values[name] = known
+        return known
+
+    def frame_place(self, name: str) -> ir.Value:
+        """A register's place in the warp's frame."""
+        return self.e.offset(self.frame, self.analysis.slots[name])
+
+    def load_frame(self, name: str) -> ir.Value:
+        """A register's lanes from the frame."""
+        t = self.operands.declared(name)
+        if t.kind == "predicate":
+            stored = self.b.load(self.frame_place(name), align=32, typ=vector(I32))
+            return self.b.icmp_unsigned("!=", stored, number(vector(I32), 0))
+        return self.b.load(self.frame_place(name), align=32, typ=vector(element_type(t)))
+
+    def store_frame(self, name: str, lanes: ir.Value) -> None:
+        """A register's lanes into the frame."""
+        if self.operands.declared(name).kind == "predicate":
+            lanes = self.b.sext(lanes, vector(I32))
+        self.b.store(lanes, self.frame_place(name), align=32)
+
+    # Counters ---------------------------------------------------------------------------------------------------
+
+    def count_block(self, block: int, lanes: ir.Value) -> None:
+        """Counts one execution of a block by `lanes` (an i64) lanes."""
+        self._add(16 * block, ir.Constant(I64, 1))
+        self._add(16 * block + 8, lanes)
+
+    def count_divergence(self, block: int) -> None:
+        """Counts a branch at which lanes part."""
+        place = self.b.inttoptr(self.e.load_field(Context, self.context, "divergent_counts"), POINTER)
+        place = self.e.offset(place, 8 * block)
+        self.b.store(self.b.add(self.b.load(place, typ=I64), ir.Constant(I64, 1)), place)
+
+    def _add(self, offset: int, amount: ir.Value) -> None:
+        place = self.e.offset(self.counts, offset)
+        self.b.store(self.b.add(self.b.load(place, typ=I64), amount), place)
+
+    def population(self, mask: ir.Value) -> ir.Value:
+        """The set bits of an i32, as an i64."""
+        return self.b.zext(self.e.count_ones(mask), I64)
+
+    # Instructions -----------------------------------------------------------------------------------------------
+
+    def start_block(self) -> None:
+        """Forgets what the last block knew."""
+        self.values = {}
+        self.written = set()
+
+    def emit_block_body(self, index: int) -> None:
+        """All instructions of a block but the one that chooses the next."""
+        for instruction in self.analysis.bound[index]:
+            control = instruction.effect in (Effect.CONTROL, Effect.BARRIER)
+            if not control or instruction.form.row.mnemonic == "trap":
+                self._emit(instruction)
+
+    def guard_of(self, instruction: BoundInstruction) -> Value | None:
+        """The guard's truth."""
+        guard = instruction.instruction.guard
+        if guard is None:
+            return None
+        value = self.read_register(guard.register.name)
+        t = TYPES["pred"]
+        return self.m.bit_xor(t, value, self.m.constant(t, 1)) if guard.negated else value
+
+    def lanes_where(self, condition: Value) -> ir.Value:
+        """The lanes of the group in which a condition holds, an i32."""
+        if condition.uniform:
+            return self.b.select(condition.ir, self.group, ir.Constant(I32, 0))
+        return self.b.and_(self.e.bits(condition.ir), self.group)
+
+    def _emit(self, instruction: BoundInstruction) -> None:
+        guard = self.guard_of(instruction)
+        self.m.active = self.group if guard is None else self.lanes_where(guard)
+        if instruction.form.row.mnemonic == "trap":
+            self._trap()
+            return
+        place = self.analysis.site_of.get(id(instruction))
+        self.m.site = None if place is None else self.e.offset(self.sites, SITE_BYTES * place)
+        counted = self.analysis.guarded_flops.get(id(instruction))
+        if counted is not None:
+            self._add(16 * len(self.analysis.graph.blocks) + 8 * counted, self.population(self.m.active))
+        sources = [self.operands.read(bound, instruction) for bound in instruction.sources]
+        result = instruction.form.row.meaning(self.m, instruction.form, *sources)
+        self._write_all(instruction, _as_sequence(result), guard)
+
+    def _trap(self) -> None:
+        null = ir.Constant(POINTER, None)
+        hit = self.b.icmp_unsigned("!=", self.m.active, ir.Constant(I32, 0))
+        with self.e.when(hit, likely=False):
+            zero = ir.Constant(I64, 0)
+            lane = self.b.zext(self.e.count_trailing_zeros(self.m.active), I64)
+            arguments = [self.context, null, ir.Constant(I64, FaultKind.TRAP), lane, zero, zero]
+            self.e.intrinsic("triptych.fault", ir.VoidType(), arguments)
+            self.b.ret(ir.Constant(I32, Outcome.STOPPED))
+
+    def _write_all(self, instruction: BoundInstruction, results: Sequence[Value], guard: Value | None) -> None:
+        for bound, value in zip(instruction.destinations, results, strict=False):
+            self._write(bound, value, guard)
+
+    def _write(self, bound: Bound, value: Value, guard: Value | None) -> None:
+        match bound.operand:
+            case Register(name):
+                self.write_register(name, value, bound.type, guard)
+            case Vector(elements):
+                for element, (part, t) in zip(elements, self.operands.unpack(value, bound.type, len(elements)), strict=True):
+                    self._write(Bound(element, t), part, guard)
+            case Sink():
+                return
+            case _:
+                raise AssertionError(f"destination {bound.operand}")
+
+    def write_register(self, name: str, value: Value, t: ScalarType, guard: Value | None) -> None:
+        """A register's new value; lanes that are guarded off keep the old one."""
+        declared = self.operands.declared(name)
+        value = self.operands.convert(value, t, declared)
+        if guard is not None:
+            value = self.m.select(declared, guard, value, self.read_register(name))
+        self.values[name] = value
+        self.written.add(name)
+
+    # Control ----------------------------------------------------------------------------------------------------
+
+    def check_fuel(self) -> None:
+        """At a back edge: leaves if the launch has to stop."""
+        place = self.e.field(Context, self.context, "fuel")
+        left = self.b.sub(self.b.load(place, typ=I64), ir.Constant(I64, 1))
+        self.b.store(left, place)
+        with self.e.when(self.b.icmp_signed("<", left, ir.Constant(I64, 0)), likely=False):
+            stop = self.e.intrinsic("triptych.refuel", I32, [self.context, self.warp])
+            with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I32, 0))):
+                self.b.ret(ir.Constant(I32, Outcome.STOPPED))
+
+    def branch_targets(self, index: int) -> tuple[Value | None, tuple[int, ...], int | None]:
+        """How a block ends: the condition (None: always), the targets, and where it falls through."""
+        block = self.analysis.graph.blocks[index]
+        terminator = self.analysis.bound[index][-1] if block.targets else None
+        if terminator is None:
+            return None, (), block.fall_through
+        return self.guard_of(terminator), block.targets, block.fall_through
+
+    def switch_index(self, index: int) -> Value | None:
+        """The index of a block's `brx.idx`, None where it ends otherwise."""
+        if not self.analysis.graph.blocks[index].targets:
+            return None
+        terminator = self.analysis.bound[index][-1]
+        if terminator.form.row.mnemonic != "brx":
+            return None
+        return self.operands.read(terminator.sources[0], terminator)
+
+    def pick_target(self, picked: Value, targets: Sequence[int]) -> ir.Value:
+        """Each lane's block of a `brx.idx`, a vector of i32; indices beyond the list take its last."""
+        wide = Value(self.m.spread(picked), False)
+        chosen: ir.Value = number(vector(I32), targets[-1])
+        for position, target in enumerate(targets[:-1]):
+            here = self.m.compare(U32, "eq", wide, self.m.constant(U32, position))
+            chosen = self.b.select(here.ir, number(vector(I32), target), chosen)
+        return chosen
+
+    def set_next_blocks(self, blocks: ir.Value) -> None:
+        """Each lane's next block."""
+        self.b.store(blocks, self.e.field(Warp, self.warp, "next_blocks_0"), align=8)
+
+    def leave(self, outcome: int) -> None:
+        """Returns to the scheduler."""
+        self.b.ret(ir.Constant(I32, outcome))
+
+
+def _as_sequence(result: Any) -> Sequence[Value]:
+    if result is None:
+        return ()
+    return (result,) if isinstance(result, Value) else tuple(result)

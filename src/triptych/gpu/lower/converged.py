@@ -1,0 +1,211 @@
+"""The converged form: all live lanes run the same block, registers are values, uniform ones scalars."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from triptych.gpu.lower.analysis import KernelAnalysis, is_block_barrier
+from triptych.gpu.lower.body import KernelForm
+from triptych.gpu.lower.emitter import I32, I64, number, vector
+from triptych.gpu.lower.layout import EXITED, Outcome, Warp
+from triptych.gpu.lower.machine import Value, element_type
+
+
+class ConvergedForm(KernelForm):
+    """Leaves with `DIVERGED`, registers saved in the frame, as soon as live lanes part."""
+
+    def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
+        """Emits the function."""
+        super().__init__(analysis, module, name)
+        self.live = self.e.variable(I32, self.e.load_field(Warp, self.warp, "mask", I32), name="live")
+        self.homes = {register: self.e.variable(self._home_type(register), name=register) for register in analysis.slots}
+        count = len(analysis.graph.blocks)
+        self.blocks = [self.e.block(f"block{i}") for i in range(count)]
+        self._emit_entry()
+        for index in range(count):
+            self._emit_block(index)
+
+    def _home_type(self, name: str) -> ir.Type:
+        t = self.operands.declared(name)
+        if name in self.analysis.uniform:
+            return element_type(t)
+        return vector(I32 if t.kind == "predicate" else element_type(t))
+
+    def read_home(self, name: str) -> Value:
+        """See `KernelForm`."""
+        place, kind = self.homes[name], self._home_type(name)
+        value = self.e.get(place, kind)
+        if name in self.analysis.uniform:
+            return Value(value, True)
+        if self.operands.declared(name).kind == "predicate":
+            value = self.b.icmp_unsigned("!=", value, number(kind, 0))
+        return Value(value, False)
+
+    def _write_home(self, name: str, value: Value) -> None:
+        if name in self.analysis.uniform:
+            assert value.uniform, f"{name} was found to be uniform"
+            self.b.store(value.ir, self.homes[name])
+            return
+        lanes = self.m.spread(value)
+        if self.operands.declared(name).kind == "predicate":
+            lanes = self.b.sext(lanes, vector(I32))
+        self.b.store(lanes, self.homes[name])
+
+    # Entering and leaving ---------------------------------------------------------------------------------------
+
+    def _emit_entry(self) -> None:
+        resume = self.e.load_field(Warp, self.warp, "resume", I32)
+        start = self.b.block
+        restores = [(index, self.e.block(f"resume{index}")) for index in sorted(self.analysis.resumable)]
+        for index, block in restores:
+            self.b.position_at_end(block)
+            self._restore(index)
+            self.b.branch(self.blocks[index])
+        self.b.position_at_end(start)
+        switch = self.b.switch(resume, restores[0][1])
+        for index, block in restores[1:]:
+            switch.add_case(ir.Constant(I32, index), block)
+
+    def _live_in(self, index: int) -> list[str]:
+        return sorted(self.analysis.liveness.live_in(index) & self.analysis.slots.keys())
+
+    def _restore(self, index: int) -> None:
+        if index == 0:  # what is read before it is written reads as zero
+            for name in self._live_in(0):
+                self._write_home(name, self.m.constant(self.operands.declared(name), 0))
+            return
+        names = self._live_in(index)
+        first = self.e.count_trailing_zeros(self.e.get(self.live, I32)) if names else None
+        for name in names:
+            lanes = self.load_frame(name)
+            if name in self.analysis.uniform:
+                self._write_home(name, Value(self.b.extract_element(lanes, first), True))
+            else:
+                self._write_home(name, Value(lanes, False))
+
+    def _save(self, names: list[str]) -> None:
+        for name in names:
+            self.store_frame(name, self.m.spread(self.read_home(name)))
+
+    def _store_live(self) -> None:
+        mask = self.b.zext(self.e.get(self.live, I32), I64)
+        self.b.store(mask, self.e.field(Warp, self.warp, "mask"))
+
+    # Blocks -----------------------------------------------------------------------------------------------------
+
+    def _emit_block(self, index: int) -> None:
+        self.b.position_at_end(self.blocks[index])
+        self.start_block()
+        self.group = self.e.get(self.live, I32)
+        block = self.analysis.graph.blocks[index]
+        if block.instructions:
+            self.count_block(index, self.population(self.group))
+        self.emit_block_body(index)
+        condition, targets, fall_through = self.branch_targets(index)
+        picked = self.switch_index(index)
+        live_out = self.analysis.liveness.live_out(index)
+        for name in sorted(self.written & live_out & self.homes.keys()):
+            self._write_home(name, self.values[name])
+        if block.instructions and is_block_barrier(block.instructions[-1]):
+            self._wait(fall_through)
+        elif picked is not None:
+            self._switch(index, picked, targets)
+        elif targets and condition is not None:
+            self._branch(index, condition, targets[0], fall_through)
+        else:
+            self._go(index, targets[0] if targets else fall_through)
+
+    def _go(self, index: int, target: int | None) -> None:
+        """Ends the emitted block with a jump, or with the end of all lanes."""
+        if target is None or target == self.analysis.graph.exit:
+            self.leave(Outcome.DONE)
+            return
+        if target <= index:
+            self.check_fuel()
+        self.b.branch(self.blocks[target])
+
+    def _wait(self, following: int | None) -> None:
+        if following is None or following == self.analysis.graph.exit:
+            self.leave(Outcome.DONE)
+            return
+        self._save(self._live_in(following))
+        self._store_live()
+        self.b.store(ir.Constant(I64, following), self.e.field(Warp, self.warp, "resume"))
+        self.leave(Outcome.BARRIER)
+
+    def _branch(self, index: int, condition: Value, target: int, fall_through: int | None) -> None:
+        other = self.analysis.graph.exit if fall_through is None else fall_through
+        taken_block, other_block = self.e.block("taken"), self.e.block("not_taken")
+        if condition.uniform:
+            self.b.cbranch(condition.ir, taken_block, other_block)
+        else:
+            taken = self.b.and_(self.e.bits(condition.ir), self.group)
+            mixed, parted = self.e.block("mixed"), self.e.block("parted")
+            self.b.cbranch(self.b.icmp_unsigned("==", taken, self.group), taken_block, mixed)
+            self.b.position_at_end(mixed)
+            self.b.cbranch(self.b.icmp_unsigned("==", taken, ir.Constant(I32, 0)), other_block, parted)
+            self.b.position_at_end(parted)
+            self._part(index, condition, taken, target, other)
+        self.b.position_at_end(taken_block)
+        self._go(index, target)
+        self.b.position_at_end(other_block)
+        self._go(index, other)
+
+    def _part(self, index: int, condition: Value, taken: ir.Value, target: int, other: int) -> None:
+        self.count_divergence(index)
+        remaining = self.b.and_(self.group, self.b.not_(taken))
+        if self._only_ends(target):
+            self._retire(target, taken, remaining)
+            self._go(index, other)
+        elif self._only_ends(other):
+            self._retire(other, remaining, taken)
+            self._go(index, target)
+        else:
+            ends = [number(vector(I32), EXITED if b == self.analysis.graph.exit else b) for b in (target, other)]
+            self._diverge(self.b.select(condition.ir, *ends), (target, other))
+
+    def _only_ends(self, index: int) -> bool:
+        """Whether a block does nothing but end its lanes."""
+        if index == self.analysis.graph.exit:
+            return True
+        block = self.analysis.graph.blocks[index]
+        return len(block.instructions) == 1 and block.fall_through is None and block.targets == (self.analysis.graph.exit,)
+
+    def _retire(self, index: int, ended: ir.Value, remaining: ir.Value) -> None:
+        """Some lanes end at once; the rest stay converged."""
+        if index != self.analysis.graph.exit:
+            self.count_block(index, self.population(ended))
+        self.b.store(remaining, self.live)
+        self._store_live()
+
+    def _diverge(self, following: ir.Value, targets: tuple[int, ...]) -> None:
+        names: set[str] = set()
+        for target in set(targets) - {self.analysis.graph.exit}:
+            names |= set(self._live_in(target))
+        self._save(sorted(names))
+        alive = self.e.from_bits(self.group)
+        self.set_next_blocks(self.b.select(alive, following, number(vector(I32), EXITED)))
+        self._store_live()
+        self.leave(Outcome.DIVERGED)
+
+    def _switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
+        if picked.uniform:
+            chosen = picked.ir
+        else:
+            first = self.e.count_trailing_zeros(self.group)
+            chosen = self.b.extract_element(picked.ir, first)
+            inactive = self.b.not_(self.e.from_bits(self.group))
+            same = self.b.or_(self.b.icmp_unsigned("==", picked.ir, self.e.splat(chosen)), inactive)
+            together, parted = self.e.block("together"), self.e.block("parted")
+            self.b.cbranch(self.e.all_lanes(same), together, parted)
+            self.b.position_at_end(parted)
+            self.count_divergence(index)
+            self._diverge(self.pick_target(picked, targets), targets)
+            self.b.position_at_end(together)
+        arms = [self.e.block(f"case{position}") for position in range(len(targets))]
+        switch = self.b.switch(chosen, arms[-1])
+        for position, arm in enumerate(arms[:-1]):
+            switch.add_case(ir.Constant(I32, position), arm)
+        for target, arm in zip(targets, arms, strict=True):
+            self.b.position_at_end(arm)
+            self._go(index, target)

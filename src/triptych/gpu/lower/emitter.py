@@ -1,0 +1,153 @@
+"""A thin layer over llvmlite's builder: vectors of 32 lanes, named fields, mutable variables, structured control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+
+from triptych.gpu.lower.layout import WARP_SIZE, Record
+
+I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+POINTER = ir.PointerType()
+VOID = ir.VoidType()
+
+
+def vector(element: ir.Type, lanes: int = WARP_SIZE) -> ir.VectorType:
+    """A vector type."""
+    return ir.VectorType(element, lanes)
+
+
+def number(kind: ir.Type, value: Any) -> ir.Constant:
+    """A constant; the same in every lane for a vector type."""
+    if isinstance(kind, ir.VectorType):
+        return ir.Constant(kind, [ir.Constant(kind.element, value)] * kind.count)
+    return ir.Constant(kind, value)
+
+
+def lanes(kind: ir.Type, scale: int = 1) -> ir.Constant:
+    """0, scale, 2 · scale …"""
+    return ir.Constant(vector(kind), [ir.Constant(kind, i * scale) for i in range(WARP_SIZE)])
+
+
+class Emitter:
+    """Emits into one function."""
+
+    def __init__(self, function: ir.Function) -> None:
+        """Starts with the function's entry block, which keeps the variables."""
+        self.function = function
+        self.module: ir.Module = function.module
+        self.entry = function.append_basic_block("entry")
+        self.b = ir.IRBuilder(self.entry)
+
+    def block(self, name: str) -> ir.Block:
+        """A new block."""
+        return self.function.append_basic_block(name)
+
+    def variable(self, kind: ir.Type, initial: ir.Value | None = None, name: str = "") -> ir.Value:
+        """A mutable variable, set to `initial` here; LLVM makes values of it."""
+        with self.b.goto_entry_block():
+            place = self.b.alloca(kind, name=name)
+            place.type = POINTER
+        if initial is not None:
+            self.b.store(initial, place)
+        return place
+
+    def get(self, place: ir.Value, kind: ir.Type) -> ir.Value:
+        """A variable's value."""
+        return self.b.load(place, typ=kind)
+
+    def offset(self, pointer: ir.Value, amount: ir.Value | int) -> ir.Value:
+        """A pointer moved by bytes."""
+        index = ir.Constant(I64, amount) if isinstance(amount, int) else amount
+        return self.b.gep(pointer, [index], source_etype=I8)
+
+    def field(self, record: type[Record], pointer: ir.Value, name: str) -> ir.Value:
+        """The address of a field."""
+        return self.offset(pointer, 8 * record.position(name))
+
+    def load_field(self, record: type[Record], pointer: ir.Value, name: str, kind: ir.Type = I64) -> ir.Value:
+        """A field's value."""
+        return self.b.load(self.field(record, pointer, name), typ=kind)
+
+    def add_field(self, record: type[Record], pointer: ir.Value, name: str, amount: ir.Value) -> None:
+        """Adds to a field."""
+        place = self.field(record, pointer, name)
+        self.b.store(self.b.add(self.b.load(place, typ=I64), amount), place)
+
+    def splat(self, value: ir.Value, count: int = WARP_SIZE) -> ir.Value:
+        """The same value in every lane."""
+        if isinstance(value, ir.Constant) and not isinstance(value.constant, (str, list)):
+            return number(vector(value.type, count), value.constant)
+        kind = vector(value.type, count)
+        undefined = ir.Constant(kind, ir.Undefined)
+        first = self.b.insert_element(undefined, value, ir.Constant(I32, 0))
+        return self.b.shuffle_vector(first, undefined, ir.Constant(vector(I32, count), None))
+
+    def intrinsic(self, name: str, result: ir.Type, arguments: Sequence[ir.Value]) -> ir.Value:
+        """A call of an intrinsic or of a function of another module, by its full name."""
+        function = self.module.globals.get(name)
+        if function is None:
+            kind = ir.FunctionType(result, [a.type for a in arguments])
+            function = ir.Function(self.module, kind, name)
+        return self.b.call(function, list(arguments))
+
+    def all_lanes(self, condition: ir.Value) -> ir.Value:
+        """Whether a <32 x i1> holds everywhere."""
+        return self.b.icmp_unsigned("==", self.b.bitcast(condition, I32), ir.Constant(I32, -1))
+
+    def bits(self, condition: ir.Value) -> ir.Value:
+        """A <32 x i1> as an i32."""
+        return self.b.bitcast(condition, I32)
+
+    def from_bits(self, mask: ir.Value) -> ir.Value:
+        """An i32 as a <32 x i1>."""
+        return self.b.bitcast(mask, vector(I1))
+
+    def count_trailing_zeros(self, value: ir.Value) -> ir.Value:
+        """Of an i32."""
+        return self.intrinsic("llvm.cttz.i32", I32, [value, ir.Constant(I1, 0)])
+
+    def count_ones(self, value: ir.Value) -> ir.Value:
+        """Of an i32."""
+        return self.intrinsic("llvm.ctpop.i32", I32, [value])
+
+    @contextmanager
+    def when(self, condition: ir.Value, *, likely: bool | None = None) -> Generator[None]:
+        """Code that runs where the condition holds."""
+        with self.b.if_then(condition, likely=likely):
+            yield
+
+    @contextmanager
+    def each_lane(self, mask: ir.Value) -> Generator[ir.Value]:
+        """Runs for each set bit of an i32, ascending; gives the lane as an i64."""
+        left = self.variable(I32, mask)
+        head, body, done = self.block("lanes"), self.block("lane"), self.block("lanes_done")
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        rest = self.get(left, I32)
+        self.b.cbranch(self.b.icmp_unsigned("!=", rest, ir.Constant(I32, 0)), body, done)
+        self.b.position_at_end(body)
+        lane = self.b.zext(self.count_trailing_zeros(rest), I64)
+        self.b.store(self.b.and_(rest, self.b.sub(rest, ir.Constant(I32, 1))), left)
+        yield lane
+        self.b.branch(head)
+        self.b.position_at_end(done)
+
+    @contextmanager
+    def counted(self, count: ir.Value, start: int = 0) -> Generator[ir.Value]:
+        """Runs with an i64 from `start` below `count`."""
+        index = self.variable(I64, ir.Constant(I64, start))
+        head, body, done = self.block("loop"), self.block("body"), self.block("loop_done")
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        i = self.get(index, I64)
+        self.b.cbranch(self.b.icmp_signed("<", i, count), body, done)
+        self.b.position_at_end(body)
+        yield i
+        self.b.store(self.b.add(i, ir.Constant(I64, 1)), index)
+        self.b.branch(head)
+        self.b.position_at_end(done)

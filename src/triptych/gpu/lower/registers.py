@@ -1,0 +1,177 @@
+"""How operands become values: registers, literals, symbols, addresses, special registers."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+
+from llvmlite import ir
+
+from triptych.core.errors import UnsupportedFeature
+from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
+from triptych.gpu.lower.analysis import KernelAnalysis
+from triptych.gpu.lower.emitter import I32, I64, POINTER, vector
+from triptych.gpu.lower.layout import WARP_SIZE, Context
+from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
+from triptych.gpu.syntax.ast import Address, FloatBits, Integer, Not, Operand, Register, Symbol, Vector
+
+ReadRegister = Callable[[str], Value]
+
+
+class Operands:
+    """Reads and converts operands for one function that is being emitted."""
+
+    def __init__(self, analysis: KernelAnalysis, machine: LlvmMachine, read_register: ReadRegister) -> None:
+        """`read_register` gives a declared register's present value."""
+        self.analysis = analysis
+        self.m = machine
+        self.e = machine.e
+        self.read_register = read_register
+
+    def declared(self, name: str) -> ScalarType:
+        """A register's type."""
+        kind = self.analysis.function.registers[name]
+        if kind not in TYPES:
+            raise UnsupportedFeature(f"register {name} has type .{kind}, which is not supported")
+        return TYPES[kind]
+
+    def read(self, bound: Bound, instruction: BoundInstruction) -> Value:
+        """An operand's value as its type."""
+        if bound.is_address:
+            return self.address(bound.operand, instruction)
+        return self._read(bound.operand, bound.type, instruction)
+
+    def _read(self, operand: Operand, t: ScalarType, instruction: BoundInstruction) -> Value:
+        match operand:
+            case Register(name) if name in self.analysis.function.registers:
+                return self.convert(self.read_register(name), self.declared(name), t)
+            case Register(name):
+                return self.m.resize(U32, t, self.special(name, instruction)) if t.bits > 32 else self.special(name, instruction)
+            case Not(inner):
+                value = self._read(inner, t, instruction)
+                return self.m.bit_xor(t, value, self.m.constant(t, -1))
+            case Integer(value):
+                return self.m.constant(t, value)
+            case FloatBits():
+                return self._float(operand, t)
+            case Symbol():
+                return self.convert(self._symbol(operand, instruction), U64, t)
+            case Vector(elements):
+                return self._pack(elements, t, instruction)
+            case _:
+                raise self._unsupported(instruction, f"operand {operand}")
+
+    def _float(self, literal: FloatBits, t: ScalarType) -> Value:
+        bits, width = literal.bits, literal.width
+        if width == 64 and t.bits == 32:
+            bits = struct.unpack("<I", struct.pack("<f", struct.unpack("<d", struct.pack("<Q", bits))[0]))[0]
+        whole = Value(ir.Constant(ir.IntType(t.bits), bits & ((1 << t.bits) - 1)), True)
+        return self.m.bitcast(TYPES[f"b{t.bits}"], t, whole)
+
+    def _pack(self, elements: tuple[Operand, ...], t: ScalarType, instruction: BoundInstruction) -> Value:
+        part, whole = TYPES[f"u{t.bits // len(elements)}"], TYPES[f"u{t.bits}"]
+        total = self.m.constant(whole, 0)
+        for position, element in enumerate(elements):
+            value = self.m.resize(part, whole, self._read(element, TYPES[f"b{part.bits}"], instruction))
+            total = self.m.bit_or(whole, total, self.m.shift_left(whole, value, self.m.constant(whole, part.bits * position)))
+        return self.m.bitcast(whole, t, total)
+
+    def unpack(self, value: Value, t: ScalarType, count: int) -> list[tuple[Value, ScalarType]]:
+        """The parts of a packed value, lowest first."""
+        whole, part = TYPES[f"u{t.bits}"], TYPES[f"u{t.bits // count}"]
+        bits = self.m.bitcast(t, whole, value)
+        shifts = [self.m.constant(whole, part.bits * i) for i in range(count)]
+        return [(self.m.resize(whole, part, self.m.shift_right(whole, bits, s)), part) for s in shifts]
+
+    def convert(self, value: Value, source: ScalarType, target: ScalarType) -> Value:
+        """A value between types by its bits: cut, or extended as `source` says."""
+        if element_type(source) == element_type(target):
+            return value
+        if "predicate" in (source.kind, target.kind):
+            raise UnsupportedFeature(f"a .{source} value is used as .{target}")
+        from_bits = TYPES[f"{'s' if source.is_signed else 'u'}{source.bits}"]
+        to_bits = TYPES[f"u{target.bits}"]
+        value = self.m.resize(from_bits, to_bits, self.m.bitcast(source, from_bits, value))
+        return self.m.bitcast(to_bits, target, value)
+
+    def address(self, operand: Operand, instruction: BoundInstruction) -> Value:
+        """An address operand as u64."""
+        if not isinstance(operand, Address):
+            raise self._unsupported(instruction, f"address operand {operand}")
+        match operand.base:
+            case Register(name):
+                t = self.declared(name)
+                value = self.read_register(name)
+                if operand.offset and t.bits == 32:  # 32-bit addresses wrap as the hardware's do
+                    value = self.m.add(U32, value, self.m.constant(U32, operand.offset))
+                base = self.convert(value, TYPES[f"u{t.bits}"], U64)
+                if t.bits == 32:
+                    return base
+            case Symbol(name, offset):
+                return self._symbol(Symbol(name, offset + operand.offset), instruction)
+            case Integer(place):
+                return self.m.constant(U64, place + operand.offset)
+        return self.m.add(U64, base, self.m.constant(U64, operand.offset)) if operand.offset else base
+
+    def _symbol(self, symbol: Symbol, instruction: BoundInstruction) -> Value:
+        places = self.analysis.places
+        tables: tuple[Mapping[str, int], ...] = (places.shared, places.local, places.parameters)
+        for table in tables:
+            if symbol.name in table:
+                return self.m.constant(U64, table[symbol.name] + symbol.offset)
+        if symbol.name in places.symbols:
+            table = self.e.b.inttoptr(self.e.load_field(Context, self.m.context, "symbols"), POINTER)
+            place = self.e.offset(table, 8 * places.symbols[symbol.name])
+            base = Value(self.e.b.load(place, typ=I64), True)
+            return self.m.add(U64, base, self.m.constant(U64, symbol.offset))
+        raise self._unsupported(instruction, f"symbol '{symbol.name}'")
+
+    def special(self, name: str, instruction: BoundInstruction) -> Value:
+        """A special register, u32."""
+        base, _, axis = name.partition(".")
+        if base == "%tid" and axis:
+            return self._thread_index("xyz".index(axis))
+        if base in ("%ntid", "%ctaid", "%nctaid") and axis:
+            return self._field(f"{base[1:]}_{axis}")
+        if name == "%laneid":
+            return self.m.lane_index()
+        if name in _LANE_MASKS:
+            return Value(_lane_masks(_LANE_MASKS[name]), False)
+        if name in _FIELDS:
+            return self._field(_FIELDS[name])
+        raise self._unsupported(instruction, f"special register {name}")
+
+    def _field(self, name: str) -> Value:
+        return Value(self.e.b.trunc(self.e.load_field(Context, self.m.context, name), I32), True)
+
+    def _thread_index(self, axis: int) -> Value:
+        table = self.e.b.inttoptr(self.e.load_field(Context, self.m.context, "thread_indices"), POINTER)
+        stride = self.e.load_field(Context, self.m.context, "index_stride")
+        warp = self.e.load_field(Context, self.m.context, "warp_index")
+        index = self.e.b.add(
+            self.e.b.mul(stride, ir.Constant(I64, axis)), self.e.b.mul(warp, ir.Constant(I64, WARP_SIZE))
+        )
+        place = self.e.offset(table, self.e.b.shl(index, ir.Constant(I64, 2)))
+        return Value(self.e.b.load(place, align=4, typ=vector(I32)), False)
+
+    def _unsupported(self, instruction: BoundInstruction, what: str) -> UnsupportedFeature:
+        text = instruction.instruction
+        where = text.origin.where if text.origin else None
+        return UnsupportedFeature(f"{what} in '{text.opcode}' is not supported (PTX line {text.line})", where=where)
+
+
+_FIELDS: Mapping[str, str] = {"%warpid": "warp_index", "%nwarpid": "warp_count"}
+_LANE_MASKS: Mapping[str, Callable[[int], int]] = {
+    "%lanemask_eq": lambda i: 1 << i,
+    "%lanemask_lt": lambda i: (1 << i) - 1,
+    "%lanemask_le": lambda i: (2 << i) - 1,
+    "%lanemask_gt": lambda i: 0xFFFF_FFFF & ~((2 << i) - 1),
+    "%lanemask_ge": lambda i: 0xFFFF_FFFF & ~((1 << i) - 1),
+}
+
+
+def _lane_masks(mask: Callable[[int], int]) -> ir.Constant:
+    return ir.Constant(vector(I32), [ir.Constant(I32, mask(i)) for i in range(WARP_SIZE)])
+
+

@@ -1,0 +1,125 @@
+"""A recorded fault as an error: who did what, where, and what lies nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from triptych.core.arrays import Storage
+from triptych.core.errors import BudgetExceeded, KernelFault, MemoryFault
+from triptych.gpu.isa.spaces import PARAM_WINDOW
+from triptych.gpu.lower.analysis import MemorySite
+from triptych.gpu.lower.layout import WARP_SIZE, Context, FaultKind, Site
+from triptych.gpu.run.kernel import Kernel
+from triptych.gpu.run.workers import Geometry, Shared, Worker
+
+_VERBS = {"load": "read", "store": "write", "atomic": "atomic"}
+
+
+def raise_first_fault(kernel: Kernel, shared: Shared, workers: Sequence[Worker]) -> None:
+    """Raises the fault of the lowest block, if there is one; blocks below it have run to their end."""
+    faulted = [worker for worker in workers if worker.context.fault_kind]
+    if faulted:
+        raise describe(kernel, shared, min(faulted, key=lambda worker: worker.context.fault_block))
+
+
+def describe(kernel: Kernel, shared: Shared, worker: Worker) -> KernelFault:
+    """The error for a worker's fault."""
+    context = worker.context
+    return _DESCRIPTIONS.get(context.fault_kind, _memory_fault)(kernel, shared, worker)
+
+
+def _place(context: Context, geometry: Geometry) -> str:
+    thread = context.fault_warp * WARP_SIZE + context.fault_lane
+    x, y, _ = geometry.block
+    block = context.fault_block
+    nx, ny, _ = geometry.grid
+    thread_index = (thread % x, thread // x % y, thread // (x * y))
+    block_index = (block % nx, block // nx % ny, block // (nx * ny))
+    return f"by thread {_tuple(thread_index)} in block {_tuple(block_index)}"
+
+
+def _tuple(values: tuple[int, int, int]) -> str:
+    return f"({values[0]},{values[1]},{values[2]})"
+
+
+def _budget(kernel: Kernel, shared: Shared, worker: Worker) -> KernelFault:
+    context = worker.context
+    block = _place(context, shared.geometry).partition(" in ")[2]
+    return BudgetExceeded(
+        f"kernel {kernel.entry.name}: warp {context.fault_warp} of {block} ran more than"
+        f" {shared.budget} loop iterations and was stopped",
+        hint="does a loop of it ever end? TRIPTYCH_BUDGET raises the limit",
+    )
+
+
+def _trap(kernel: Kernel, shared: Shared, worker: Worker) -> KernelFault:
+    return KernelFault(f"kernel {kernel.entry.name}: trap executed {_place(worker.context, shared.geometry)}")
+
+
+def _memory_fault(kernel: Kernel, shared: Shared, worker: Worker) -> KernelFault:
+    context = worker.context
+    site = _site_of(kernel, worker)
+    size, kind = context.fault_size, context.fault_kind
+    address = context.fault_address & 0xFFFF_FFFF_FFFF_FFFF
+    what = f"Invalid __{site.space}__ {_VERBS[site.kind]} of size {size} bytes in kernel {kernel.entry.name}"
+    instruction = site.instruction.instruction
+    lines = [
+        what,
+        f"  {_place(context, shared.geometry)}",
+        f"  address {address:#x} {_reason(kind, site, address, size, kernel, shared)}",
+        f"  instruction {instruction.opcode}, PTX line {instruction.line}",
+    ]
+    where = instruction.origin.where if instruction.origin else None
+    if where is not None and where.text:
+        lines.append(f"  {where.text}")
+    return MemoryFault("\n".join(lines), where=where)
+
+
+def _site_of(kernel: Kernel, worker: Worker) -> MemorySite:
+    first = worker.context.sites
+    return kernel.analysis.sites[(worker.context.fault_site - first) // (8 * len(Site._fields_))]
+
+
+def _reason(kind: int, site: MemorySite, address: int, size: int, kernel: Kernel, shared: Shared) -> str:
+    match kind:
+        case FaultKind.MISALIGNED:
+            return f"is misaligned: a multiple of {size} is needed"
+        case FaultKind.READ_ONLY:
+            storage = _owner(shared.table.storages, address)
+            return f"lies in '{storage.name if storage else '?'}', which is read-only"
+        case FaultKind.SHARED_BOUNDS:
+            return f"is out of bounds: the block has {shared.geometry.shared_bytes} bytes of shared memory"
+        case FaultKind.LOCAL_BOUNDS:
+            return f"is out of bounds: a thread has {kernel.analysis.places.local_bytes} bytes of local memory"
+        case _:
+            return f"is out of bounds{_nearest(shared.table.storages, address)}"
+
+
+def _owner(storages: Sequence[Storage], address: int) -> Storage | None:
+    return next((s for s in storages if s.address <= address < s.end), None)
+
+
+def _nearest(storages: Sequence[Storage], address: int) -> str:
+    arrays = [s for s in storages if s.address != PARAM_WINDOW]
+    if address < 4096:
+        return " (a null pointer)" if address == 0 else " (near a null pointer)"
+    if not arrays:
+        return ""
+    nearest = min(arrays, key=lambda s: _distance(s, address))
+    extent = f"'{nearest.name}' at {nearest.address:#x} of {nearest.size} bytes"
+    if nearest.address <= address < nearest.end:
+        return f": it reaches beyond the end of the allocation {extent}"
+    side = "after" if address >= nearest.end else "before"
+    return f" and is {_distance(nearest, address)} bytes {side} the nearest allocation, {extent}"
+
+
+def _distance(storage: Storage, address: int) -> int:
+    if address >= storage.end:
+        return address - storage.end + 1
+    return max(storage.address - address, 0)
+
+
+_DESCRIPTIONS: Mapping[int, Callable[[Kernel, Shared, Worker], KernelFault]] = {
+    FaultKind.BUDGET: _budget,
+    FaultKind.TRAP: _trap,
+}

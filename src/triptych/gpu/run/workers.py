@@ -1,0 +1,202 @@
+"""Worker threads over a launch's blocks: the structures that generated code reads, and the loop that runs it."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triptych.core.arrays import Storage
+from triptych.gpu.isa.spaces import PARAM_WINDOW
+from triptych.gpu.lower.engine import require_scheduler
+from triptych.gpu.lower.layout import FUEL, NO_STOP, WARP_SIZE, Context, Need, Site, StorageRow, Warp
+from triptych.gpu.run.kernel import Kernel
+
+Progress = Callable[[int, int], None]
+"""(blocks done, blocks in all)"""
+
+_POLL_S = 0.05
+"""How often the calling thread looks at the keyboard's interrupt and reports progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A launch's shape."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    """Static and dynamic."""
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block."""
+        return -(-self.threads // WARP_SIZE)
+
+
+@dataclass(slots=True)
+class StorageTable:
+    """The storages as generated code searches them, and which 64-byte pairs of each were read and written."""
+
+    storages: list[Storage]
+    rows: Any
+    read_maps: list[NDArray[np.uint8]]
+    write_maps: list[NDArray[np.uint8]]
+
+    @property
+    def touched_pairs(self) -> tuple[int, int]:
+        """Distinct 64-byte pairs read, and written; those of the parameters left out."""
+        arrays = [index for index, storage in enumerate(self.storages) if storage.address != PARAM_WINDOW]
+        read, written = (
+            sum(int(np.count_nonzero(maps[index])) for index in arrays) for maps in (self.read_maps, self.write_maps)
+        )
+        return read, written
+
+
+def build_storage_table(memory: Mapping[Storage, NDArray[np.uint8]], parameters: NDArray[np.uint8]) -> StorageTable:
+    """The table of all storages that a kernel may reach; its parameters are one, outside the counts."""
+    own = Storage("parameters", PARAM_WINDOW, parameters.nbytes, writable=False)
+    pairs = sorted([*memory.items(), (own, parameters)], key=lambda pair: pair[0].address)
+    table = StorageTable([s for s, _ in pairs], (StorageRow * len(pairs))(), [], [])
+    for row, (storage, buffer) in zip(table.rows, pairs, strict=True):
+        first, last = storage.address >> 6, (max(storage.end, storage.address + 1) - 1) >> 6
+        read, written = (np.zeros(last - first + 1, np.uint8) for _ in range(2))
+        row.low, row.high = storage.address, storage.end
+        row.delta = buffer.ctypes.data - storage.address
+        row.writable = int(storage.writable)
+        row.read_map, row.write_map = read.ctypes.data - first, written.ctypes.data - first
+        table.read_maps.append(read)
+        table.write_maps.append(written)
+    return table
+
+
+def thread_indices(geometry: Geometry) -> NDArray[np.int32]:
+    """%tid.x, .y and .z of every thread of a block, an array of 3 × (warps · 32)."""
+    linear = np.arange(geometry.warps * WARP_SIZE)
+    x, y, _ = geometry.block
+    return np.stack([linear % x, linear // x % y, linear // (x * y)]).astype(np.int32)
+
+
+@dataclass(slots=True)
+class Worker:
+    """One worker's structures; it owns the memory that they point to."""
+
+    context: Context
+    sites: Any
+    counts: NDArray[np.int64]
+    divergent: NDArray[np.int64]
+    owned: list[Any] = field(default_factory=list[Any])
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all workers of a launch share."""
+
+    geometry: Geometry
+    table: StorageTable
+    parameters: NDArray[np.uint8]
+    symbols: NDArray[np.int64]
+    budget: int
+    next_block: Any = field(default_factory=lambda: ctypes.c_int64(0))
+    stop_block: Any = field(default_factory=lambda: ctypes.c_int64(NO_STOP))
+
+
+def make_worker(kernel: Kernel, shared: Shared) -> Worker:
+    """A worker with everything that its context points to."""
+    geometry, analysis = shared.geometry, kernel.analysis
+    indices = thread_indices(geometry)
+    block_shared = _aligned(geometry.shared_bytes)
+    local = _aligned(analysis.places.local_bytes * geometry.warps * WARP_SIZE)
+    frames = _aligned(analysis.frame_bytes * geometry.warps)
+    warps = (Warp * geometry.warps)()
+    for index, warp in enumerate(warps):
+        warp.index = index
+        warp.frame = frames.ctypes.data + index * analysis.frame_bytes
+    sites = (Site * max(len(analysis.sites), 1))()
+    for site in sites:
+        site.low, site.high = 1, 0
+    blocks = len(analysis.graph.blocks)
+    counts = np.zeros(2 * blocks + len(analysis.guarded_flops), np.int64)
+    divergent = np.zeros(blocks, np.int64)
+    context = Context()
+    values = {
+        "next_block": ctypes.addressof(shared.next_block), "stop_block": ctypes.addressof(shared.stop_block),
+        "total_blocks": geometry.blocks, "block_index": -1, "threads": geometry.threads, "warp_count": geometry.warps,
+        "thread_indices": indices.ctypes.data, "index_stride": indices.shape[1],
+        "parameters": shared.parameters.ctypes.data, "shared": block_shared.ctypes.data,
+        "shared_size": geometry.shared_bytes, "local": local.ctypes.data, "local_size": analysis.places.local_bytes,
+        "frames": frames.ctypes.data, "frame_size": analysis.frame_bytes, "warps": ctypes.addressof(warps),
+        "sites": ctypes.addressof(sites), "block_counts": counts.ctypes.data, "divergent_counts": divergent.ctypes.data,
+        "fuel": FUEL, "budget": shared.budget, "converged": kernel.code("converged"),
+        "masked": kernel.known_code("masked"), "storages": ctypes.addressof(shared.table.rows),
+        "storage_count": len(shared.table.storages), "symbols": shared.symbols.ctypes.data,
+    }  # fmt: skip
+    for axis, extent, size in zip("xyz", geometry.grid, geometry.block, strict=True):
+        values[f"nctaid_{axis}"], values[f"ntid_{axis}"] = extent, size
+    for name, value in values.items():
+        setattr(context, name, value)
+    return Worker(context, sites, counts, divergent, [indices, block_shared, local, frames, warps])
+
+
+def _aligned(size: int) -> NDArray[np.uint8]:
+    """Host memory whose address is a multiple of 256."""
+    whole = np.empty(size + 256, np.uint8)
+    start = -whole.ctypes.data % 256
+    return whole[start : start + size]
+
+
+def run_workers(kernel: Kernel, shared: Shared, count: int, progress: Progress | None) -> list[Worker]:
+    """Runs all blocks on `count` threads; gives the workers with their counters, whether a fault stopped them or not.
+
+    Raises:
+        KeyboardInterrupt: the user asked to stop; the launch has ended by then.
+    """
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(require_scheduler())
+    workers = [make_worker(kernel, shared) for _ in range(max(1, min(count, shared.geometry.blocks)))]
+    errors: list[BaseException] = []
+
+    def work(worker: Worker) -> None:
+        try:
+            while run(ctypes.addressof(worker.context)) == Need.MASKED_FORM:
+                worker.context.masked = kernel.code("masked")
+        except BaseException as error:
+            errors.append(error)
+            shared.stop_block.value = -1
+
+    threads = [threading.Thread(target=work, args=(worker,), daemon=True) for worker in workers]
+    for thread in threads:
+        thread.start()
+    try:
+        _wait(threads, workers, shared, progress)
+    except BaseException:
+        shared.stop_block.value = -1
+        for thread in threads:
+            thread.join()
+        raise
+    if errors:
+        raise errors[0]
+    return workers
+
+
+def _wait(threads: list[threading.Thread], workers: list[Worker], shared: Shared, progress: Progress | None) -> None:
+    for thread in threads:
+        thread.join(0.002)
+        while thread.is_alive():
+            thread.join(_POLL_S)
+            if progress is not None:
+                progress(sum(worker.context.done_blocks for worker in workers), shared.geometry.blocks)

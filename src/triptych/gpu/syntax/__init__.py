@@ -1,0 +1,21 @@
+"""PTX text <-> Module: `parse` reads it, `print_module` writes it; `ast` is what stands between."""
+
+from triptych.gpu.syntax.parse_module import parse
+from triptych.gpu.syntax.print_module import (
+    print_function,
+    print_instruction,
+    print_module,
+    print_operand,
+    print_statement,
+    print_variable,
+)
+
+__all__ = [
+    "parse",
+    "print_function",
+    "print_instruction",
+    "print_module",
+    "print_operand",
+    "print_statement",
+    "print_variable",
+]

@@ -1,0 +1,1 @@
+"""The languages: what an author writes becomes programs and launches here."""

@@ -1,0 +1,104 @@
+"""CUDA C++ -> PTX, through the cache on disk."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from triptych.core.cache import cache, key_of
+from triptych.core.errors import UnknownName, UsageError
+from triptych.languages.cuda import nvrtc
+from triptych.languages.cuda.includes import included_files
+from triptych.languages.cuda.nvrtc import Compiled
+from triptych.languages.cuda.source import Source
+from triptych.languages.cuda.toolkit import STUBS, toolkit
+
+CACHE_KIND = "cuda"
+_BASE_OPTIONS = ("--generate-line-info", "--device-as-default-execution-space", "--std=c++17")
+_TARGET = re.compile(r"sm_(\d+)[af]?")
+_INCLUDE_OPTION = re.compile(r"(?:-I|--include-path=|-include-path=)(?P<folder>.+)")
+_INCLUDE_NAMES = ("-I", "--include-path")
+_PRE_INCLUDE = ("-include", "--pre-include")
+
+
+def check_target(target: str) -> None:
+    """Raises `UnknownName` for a target (`sm_80`, `sm_90a`) that the compiler has not."""
+    match = _TARGET.fullmatch(target)
+    if match is None or int(match[1]) not in nvrtc.architectures():
+        raise UnknownName.of("compile target", target, [f"sm_{number}" for number in nvrtc.architectures()])
+
+
+def compile_source(source: Source, target: str, options: Sequence[str], expressions: Sequence[str] = ()) -> Compiled:
+    """The PTX of a source for a target; made anew where the source, its headers, the options or the compiler changed.
+
+    Raises:
+        CompileError: with the compiler's own log, at the line of the first error.
+    """
+    check_target(target)
+    everything = _options(source, target, options)
+    key = _key(source, everything, expressions)
+    if key is None:
+        return _compile(source, everything, expressions)
+    data = cache().fetch(CACHE_KIND, key, lambda: _dump(_compile(source, everything, expressions)))
+    return Compiled(**json.loads(data))
+
+
+def check_options(options: Sequence[str]) -> tuple[str, ...]:
+    """The options, folders of headers as absolute paths; one string alone is a mistake."""
+    if isinstance(options, str):
+        raise UsageError(f"expected a list of strings, got {options!r}", hint=f"write [{options!r}]")
+    found: list[str] = []
+    waiting = iter(options)
+    for option in waiting:
+        match = _INCLUDE_OPTION.fullmatch(option)
+        folder = next(waiting, "") if option in _INCLUDE_NAMES else match["folder"] if match else None
+        found.append(option if folder is None else f"--include-path={Path(folder).expanduser().resolve()}")
+    return tuple(found)
+
+
+def _options(source: Source, target: str, options: Sequence[str]) -> list[str]:
+    folders = [*([source.folder] if source.folder else []), *toolkit().includes, STUBS]
+    architecture = f"--gpu-architecture={target.replace('sm_', 'compute_')}"
+    base = [option for option in _BASE_OPTIONS if not _overridden(option, options)]
+    return [architecture, *base, *options, *(f"--include-path={folder}" for folder in folders)]
+
+
+def _overridden(base: str, options: Sequence[str]) -> bool:
+    return base.startswith("--std=") and any(option.lstrip("-").startswith("std=") for option in options)
+
+
+def _dump(compiled: Compiled) -> bytes:
+    return json.dumps(asdict(compiled)).encode()
+
+
+def _compile(source: Source, options: Sequence[str], expressions: Sequence[str]) -> Compiled:
+    compiled = nvrtc.compile_program(source.placed_text, source.file, options, expressions)
+    return Compiled(_with_own_name(compiled.ptx, source.file), compiled.log, compiled.lowered)
+
+
+def _with_own_name(ptx: str, file: str) -> str:
+    """The compiler puts the current folder in front of names that are no absolute paths; ours name no file there."""
+    if file.startswith("/"):
+        return ptx
+    pattern = re.compile(rf'^(\s*\.file\s+\d+\s+)"[^"\n]*/{re.escape(file)}"', re.MULTILINE)
+    return pattern.sub(lambda match: f'{match[1]}"{file}"', ptx)
+
+
+def _key(source: Source, options: Sequence[str], expressions: Sequence[str]) -> str | None:
+    """Everything that decides the PTX; None where that cannot be known, and nothing may be kept."""
+    if any(option.startswith(_PRE_INCLUDE) for option in options):
+        return None
+    matches = (_INCLUDE_OPTION.fullmatch(option) for option in options)
+    toolkits = {*map(str, toolkit().includes), str(STUBS)}
+    search = [Path(match["folder"]) for match in matches if match and match["folder"] not in toolkits]
+    headers = included_files(source.text, source.folder, search)
+    if headers is None:
+        return None
+    compiler = f"{nvrtc.version()} {[folder.stat().st_mtime_ns for folder in (*toolkit().includes, STUBS)]}"
+    parts: list[str | bytes] = [compiler, source.file, source.placed_text, *options, "", *expressions, ""]
+    for path, contents in headers.items():
+        parts += [str(path), contents]
+    return key_of(*parts)

@@ -1,0 +1,3 @@
+// <float.h>, as libcu++ has it.
+#pragma once
+#include <cuda/std/cfloat>

@@ -1,0 +1,3 @@
+// <inttypes.h>, as libcu++ has it.
+#pragma once
+#include <cuda/std/cstdint>

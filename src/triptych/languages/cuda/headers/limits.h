@@ -1,0 +1,3 @@
+// <limits.h>, as libcu++ has it.
+#pragma once
+#include <cuda/std/climits>

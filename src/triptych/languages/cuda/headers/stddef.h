@@ -1,0 +1,3 @@
+// <stddef.h>, as libcu++ has it.
+#pragma once
+#include <cuda/std/cstddef>

@@ -1,0 +1,3 @@
+// <stdint.h>, as libcu++ has it.
+#pragma once
+#include <cuda/std/cstdint>

@@ -1,0 +1,123 @@
+"""A compiled CUDA source: kernels by name, templates instantiated when they are first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triptych import gpu
+from triptych.core.errors import CompileError, UnknownName
+from triptych.core.plan import Program
+from triptych.execution.demangle import readable
+from triptych.languages.calling import calling_location
+from triptych.languages.cuda.compiling import compile_source
+from triptych.languages.cuda.nvrtc import Compiled
+from triptych.languages.cuda.signatures import Signatures, parameters_of, read_signatures
+from triptych.languages.cuda.source import Source
+from triptych.languages.launcher import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """One compiled translation unit with its kernels' PTX names by the author's."""
+
+    program: Program
+    compiled: Compiled
+
+    @classmethod
+    def of(cls, compiled: Compiled, target: str) -> _Unit:
+        return cls(Program("gpu", compiled.ptx, "cuda", target), compiled)
+
+    def entry_of(self, name: str) -> str | None:
+        """The PTX name: by name expression, as it stands, or by the readable name where only one kernel has it."""
+        entries = gpu.load(self.program.text).entries
+        lowered = self.compiled.lowered.get(name)
+        if lowered is not None:
+            return lowered
+        if name in entries:
+            return name
+        wanted = _plain(name)
+        found = [entry for entry in entries if wanted in (_plain(readable(entry)), _plain(_last(readable(entry))))]
+        return found[0] if len(found) == 1 else None
+
+    def kernel(self, entry: str, signatures: Signatures) -> Kernel:
+        """The kernel of a PTX name."""
+        found = gpu.load(self.program.text).entries[entry]
+        return Kernel(self.program, found, parameters_of(entry, len(found.parameters), signatures))
+
+
+class CudaModule:
+    """The kernels of one CUDA source, compiled for one target."""
+
+    def __init__(self, source: Source, target: str, options: Sequence[str], names: Sequence[str] = ()) -> None:
+        """Compiles at once; `names` are templates to instantiate in the same unit.
+
+        Raises:
+            CompileError: with the compiler's own log, at the line of the first error.
+        """
+        self.target = target
+        self._source = source
+        self._options = tuple(options)
+        self._signatures = read_signatures(source.text)
+        self._unit = _Unit.of(compile_source(source, target, self._options, names), target)
+        self._kernels: dict[str, Kernel] = {}
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of the source, without the templates that were asked for later."""
+        return self._unit.program.text
+
+    @property
+    def log(self) -> str:
+        """What the compiler said: its warnings."""
+        return self._unit.compiled.log
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kernels that the source compiles by itself, as their author would write them."""
+        return tuple(readable(entry) for entry in gpu.load(self.ptx).entries)
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel of a name: `vec_add`, `ns::scale`, `saxpy<float>`, `ns::kernel<int, 4>`, or its name in the PTX.
+
+        A template that the source does not instantiate itself is compiled then, in a unit of its own with its own
+        `__device__` variables; name it in `compile(…, names=[…])` to have it share the module's.
+
+        Raises:
+            UnknownName: where no kernel has that name, or several have.
+        """
+        if name not in self._kernels:
+            self._kernels[name] = self._find(name)
+        return self._kernels[name]
+
+    def _find(self, name: str) -> Kernel:
+        entry = self._unit.entry_of(name)
+        if entry is not None:
+            return self._unit.kernel(entry, self._signatures)
+        try:
+            compiled = compile_source(self._source, self.target, self._options, [name])
+        except CompileError as error:
+            unknown = UnknownName.of("kernel", name, self.names or ["none"], calling_location())
+            unknown.hint = f"{unknown.hint}; as a name expression it does not compile: {_first_error(error)}"
+            raise unknown from error
+        unit = _Unit.of(compiled, self.target)
+        return unit.kernel(compiled.lowered[name], self._signatures)
+
+    def __repr__(self) -> str:
+        """The file and the kernels."""
+        return f"<CUDA module {self._source.file}: {', '.join(self.names)}>"
+
+
+def _plain(name: str) -> str:
+    return "".join(name.split())
+
+
+def _last(name: str) -> str:
+    """The name without its namespaces."""
+    head, bracket, arguments = name.partition("<")
+    return head.rsplit("::", 1)[-1] + bracket + arguments
+
+
+def _first_error(error: CompileError) -> str:
+    lines = [line for line in error.message.splitlines() if "error" in line]
+    return lines[0] if lines else error.message

@@ -1,0 +1,205 @@
+"""Kernels that Python calls: `kernel[grid, block](…)`; the languages that make PTX share them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Protocol, SupportsIndex, cast
+
+from triptych.core.errors import ArgumentError, LaunchError, UsageError
+from triptych.core.plan import Launch, Program
+from triptych.execution.demangle import readable
+from triptych.execution.memory import memory
+from triptych.execution.profile import LaunchReport
+from triptych.execution.run import run_launch
+from triptych.languages.arguments import PtxParameter, Slot, convert, signature
+from triptych.languages.calling import calling_location
+from triptych.languages.parameters import Parameter
+
+Extents = SupportsIndex | Sequence[SupportsIndex]
+"""A grid or a block: a number, or up to three along x, y and z."""
+
+_USE = "write kernel[grid, block](…), kernel[grid, block, shared_bytes](…) or kernel.configure(grid=…, block=…)(…)"
+
+
+class Entry(Protocol):
+    """What is needed of a kernel's entry (`gpu.Entry`)."""
+
+    @property
+    def name(self) -> str:
+        """The entry's name in the PTX."""
+        ...
+
+    @property
+    def parameters(self) -> Sequence[PtxParameter]:
+        """Its parameters in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """How a kernel is launched: blocks of the grid and of a cluster, threads of a block, dynamic shared bytes."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    cooperative: bool = False
+
+
+class Kernel:
+    """One kernel of a compiled module. `kernel[grid, block]` gives something to call with the kernel's arguments."""
+
+    def __init__(self, program: Program, entry: Entry, known: Sequence[Parameter] = ()) -> None:
+        """`known` says what the source tells of each parameter; empty where that is not known."""
+        self.program = program
+        self.entry = entry
+        self.name = readable(entry.name)
+        self._known = tuple(known)
+
+    @property
+    def signature(self) -> str:
+        """The kernel with its parameters: C++ types and names where they are known, else PTX types."""
+        known = self._known or (Parameter(),) * len(self.entry.parameters)
+        rows = zip(self.entry.parameters, known, strict=True)
+        return signature(self.name, [Slot(self.name, place, *row) for place, row in enumerate(rows)])
+
+    def __getitem__(self, key: object) -> BoundKernel:
+        """The kernel with a grid and a block, and the dynamic shared memory in bytes if there is any.
+
+        Raises:
+            LaunchError: for anything but two or three such values.
+        """
+        parts = cast("tuple[object, ...]", key) if isinstance(key, tuple) else (key,)
+        match parts:
+            case (grid, block):
+                return self._bind(grid, block, 0, 1, cooperative=False)
+            case (grid, block, shared_bytes):
+                return self._bind(grid, block, shared_bytes, 1, cooperative=False)
+            case _:
+                raise self._error(f"expected a grid and a block in the brackets, got {len(parts)} values")
+
+    def configure(
+        self,
+        *,
+        grid: Extents,
+        block: Extents,
+        shared_bytes: SupportsIndex = 0,
+        cluster: Extents = 1,
+        cooperative: bool = False,
+    ) -> BoundKernel:
+        """The kernel with all that a launch may say.
+
+        Args:
+            grid: blocks along x, y and z.
+            block: threads of a block along x, y and z.
+            shared_bytes: dynamic shared memory of a block.
+            cluster: blocks of a cluster along x, y and z.
+            cooperative: whether all blocks must be resident at once, for grid-wide barriers.
+
+        Raises:
+            LaunchError: where one of them is no whole number, or not positive.
+        """
+        return self._bind(grid, block, shared_bytes, cluster, cooperative=cooperative)
+
+    def _bind(
+        self, grid: object, block: object, shared_bytes: object, cluster: object, *, cooperative: bool
+    ) -> BoundKernel:
+        shared = _whole(shared_bytes)
+        if shared is None or shared < 0:
+            raise self._error(f"shared_bytes must be a whole number of bytes, not {shared_bytes!r}")
+        three = (self._extents("grid", grid), self._extents("block", block), self._extents("cluster", cluster))
+        return BoundKernel(self, Configuration(*three[:2], shared, three[2], cooperative))
+
+    def _extents(self, name: str, value: object) -> tuple[int, int, int]:
+        """Three extents, those not given being 1."""
+        parts = list(cast("Sequence[object]", value)) if isinstance(value, tuple | list) else [value]
+        numbers = [number for number in map(_whole, parts) if number is not None]
+        if len(numbers) != len(parts) or not 1 <= len(parts) <= 3:
+            raise self._error(f"{name} must be one to three whole numbers, not {value!r}")
+        if min(numbers) < 1:
+            raise self._error(f"{name} {value!r} has nothing in it; every extent must be 1 or more")
+        x, y, z = (*numbers, 1, 1)[:3]
+        return x, y, z
+
+    def _error(self, message: str) -> LaunchError:
+        return LaunchError(f"kernel '{self.name}': {message}", where=calling_location(), hint=_USE)
+
+    def launch(self, how: Configuration, arguments: Sequence[object]) -> Launch:
+        """The launch as a plan holds it.
+
+        Raises:
+            ArgumentError: where the arguments do not fit the kernel's parameters.
+        """
+        try:
+            converted = convert(self.name, self.entry.parameters, self._known, arguments, memory())
+        except ArgumentError as error:
+            error.where = error.where or calling_location()
+            raise
+        return Launch(
+            program=self.entry.name,
+            entry=self.entry.name,
+            grid=how.grid,
+            block=how.block,
+            arguments=converted,
+            shared_bytes=how.shared_bytes,
+            cluster=how.cluster,
+            cooperative=how.cooperative,
+        )
+
+    def __call__(self, *arguments: object) -> LaunchReport:
+        """Always an error: a kernel needs a grid and a block before it can be called."""
+        raise UsageError(
+            f"kernel '{self.name}' was called without a grid and a block", where=calling_location(), hint=_USE
+        )
+
+    def __repr__(self) -> str:
+        """The signature."""
+        return f"<{self.program.language} kernel {self.signature}>"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundKernel:
+    """A kernel with its grid and block, ready to be called."""
+
+    kernel: Kernel
+    configuration: Configuration
+
+    def launch(self, *arguments: object) -> Launch:
+        """The launch as a plan holds it, without running it.
+
+        Raises:
+            ArgumentError: where the arguments do not fit the kernel's parameters.
+        """
+        return self.kernel.launch(self.configuration, arguments)
+
+    def __call__(self, *arguments: object) -> LaunchReport:
+        """Runs the kernel to its end on the simulated device; what it stores is in the arrays when this returns.
+
+        Args:
+            arguments: one for each parameter. For a pointer: a contiguous numpy array, a triptych array, a torch tensor
+                in the host's memory, None for the null pointer, or a device address as an integer. For a number: a
+                number in the parameter's range. For a struct: its bytes.
+
+        Returns:
+            What the machine counted and found, on the roofline of the chip in force.
+
+        Raises:
+            ArgumentError: where the arguments do not fit the kernel's parameters.
+            LaunchError: where the launch does not fit the chip in force or the kernel.
+            KernelFault: where the kernel did what a device forbids.
+        """
+        launch = self.launch(*arguments)
+        try:
+            return run_launch(self.kernel.program, launch, memory())
+        except LaunchError as error:
+            error.where = error.where or calling_location()
+            raise
+
+
+def _whole(value: object) -> int | None:
+    try:
+        return index(cast(SupportsIndex, value))
+    except TypeError:
+        return None

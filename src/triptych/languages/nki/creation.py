@@ -1,0 +1,231 @@
+"""`nki.language`: new tensors, loops, the place in the grid, and the sizes of the hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+
+from triptych.languages.nki import buffers
+from triptych.languages.nki.buffers import Buffer
+from triptych.languages.nki.dtypes import nki_dtype
+from triptych.languages.nki.elementwise import is_number, number
+from triptych.languages.nki.indexing import Ds, refuse
+from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.tracer import BETA1, CURRENT, ParDim, Tracer, current
+from triptych.neuron.isa import Space
+
+
+def _buffer(buffer: object) -> Buffer:
+    if buffer is None:
+        return buffers.sbuf
+    if not isinstance(buffer, Buffer):
+        raise refuse(f"buffer={buffer!r} is no memory", "memories are nl.sbuf, nl.psum, nl.hbm, nl.shared_hbm")
+    return buffer
+
+
+def _shape(shape: object) -> tuple[int, ...]:
+    counts: tuple[object, ...] = tuple(shape) if isinstance(shape, Iterable) else (shape,)  # pyright: ignore[reportUnknownArgumentType]
+    for count in counts:
+        if not isinstance(count, int):
+            raise refuse(f"shape {list(counts)}: {count!r} is no whole number")
+    return counts  # type: ignore[return-value]
+
+
+def ndarray(
+    shape: object, dtype: object, buffer: object = None, name: str = "", *, address: object = None
+) -> NkiTensor:
+    """A new tensor with undefined contents; in SBUF where no buffer is named."""
+    tracer = current("nl.ndarray")
+    if address is not None:
+        raise refuse("nl.ndarray(address=…): places in memory cannot be chosen here; leave them to the compiler")
+    return tracer.allocate(_shape(shape), nki_dtype(dtype), _buffer(buffer), name)
+
+
+def full(shape: object, fill_value: object, dtype: object, buffer: object = None, name: str = "") -> NkiTensor:
+    """A new on-chip tensor filled with a number."""
+    tracer = current("nl.full")
+    if not is_number(fill_value):
+        raise refuse(f"nl.full: fill_value={fill_value!r} is no number")
+    return _filled(tracer, _shape(shape), number(fill_value), dtype, _buffer(buffer), name)
+
+
+def zeros(shape: object, dtype: object, buffer: object = None, name: str = "") -> NkiTensor:
+    """A new on-chip tensor of zeros. In PSUM, under Beta 1, it begins an accumulation of matmuls, at no cost."""
+    return _filled(current("nl.zeros"), _shape(shape), 0.0, dtype, _buffer(buffer), name)
+
+
+def ones(shape: object, dtype: object, buffer: object = None, name: str = "") -> NkiTensor:
+    """A new on-chip tensor of ones."""
+    return _filled(current("nl.ones"), _shape(shape), 1.0, dtype, _buffer(buffer), name)
+
+
+def _filled(
+    tracer: Tracer, shape: tuple[int, ...], value: float, dtype: object, buffer: Buffer, name: str
+) -> NkiTensor:
+    if not buffer.space.on_chip:
+        raise refuse(
+            f"a tensor in {buffer.name} cannot be created with a value", "fill a tile in SBUF and store it: nl.store"
+        )
+    zeroed = value == 0 and buffer.space is Space.PSUM and tracer.generation == BETA1
+    target = tracer.allocate(shape, nki_dtype(dtype), buffer, name, zeroed=zeroed)
+    if not zeroed:
+        tracer.emit("memset", {"dst": _partition_first(target), "value": value})
+    return target
+
+
+def _partition_first(tile: NkiTensor) -> NkiTensor:
+    """A whole tile with block axes as one [partitions, elements], which is how it lies in memory."""
+    if tile.view.partition_axis == 0:
+        return tile
+    steps = tile.view.steps
+    axis = tile.view.partition_axis
+    assert axis is not None
+    count = tile.shape[axis]
+    return tile.ap([[steps[axis], count], [1, prod(tile.shape) // count]])
+
+
+def zeros_like(x: NkiTensor, dtype: object = None, buffer: object = None, name: str = "") -> NkiTensor:
+    """Zeros of the shape of another tensor."""
+    return zeros(x.shape, x.dtype if dtype is None else dtype, buffer, name)
+
+
+def empty_like(x: NkiTensor, dtype: object = None, buffer: object = None, name: str = "") -> NkiTensor:
+    """A tensor of undefined contents with the shape of another."""
+    return ndarray(x.shape, x.dtype if dtype is None else dtype, x.buffer if buffer is None else buffer, name)
+
+
+def par_dim(count: int) -> ParDim:
+    """Marks the partition axis of a shape: `(4, nl.par_dim(128), 512)` has four blocks."""
+    current("nl.par_dim").note_legacy("nl.par_dim")
+    return ParDim(count)
+
+
+def ds(start: int, size: int) -> Ds:
+    """The slice start:start+size."""
+    return Ds(start, size)
+
+
+def _loop(start: int, stop: int | None = None, step: int = 1) -> range:
+    for bound in (start, stop, step):
+        if bound is not None and not isinstance(bound, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refuse(f"a loop bound {bound!r} is no whole number")
+    return range(start) if stop is None else range(start, stop, step)
+
+
+def affine_range(start: int, stop: int | None = None, step: int = 1) -> range:
+    """A loop whose iterations do not depend on each other; unrolled."""
+    return _loop(start, stop, step)
+
+
+def sequential_range(start: int, stop: int | None = None, step: int = 1) -> range:
+    """A loop whose iterations may depend on the one before; unrolled."""
+    return _loop(start, stop, step)
+
+
+def static_range(start: int, stop: int | None = None, step: int = 1) -> range:
+    """A loop that is unrolled."""
+    return _loop(start, stop, step)
+
+
+def fori_loop(lower: int, upper: int, body_fun: Callable[[int], object], step: int = 1) -> None:
+    """Calls `body_fun(i)` for each index; unrolled here."""
+    for index in _loop(lower, upper, step):
+        body_fun(index)
+
+
+def program_id(axis: int = 0) -> int:
+    """The place of this program along an axis of the grid."""
+    tracer = current("nl.program_id")
+    _check_axis(tracer, axis)
+    return tracer.program_ids()[axis]
+
+
+def num_programs(axes: int | Sequence[int] | None = None) -> int | tuple[int, ...]:
+    """Programs along an axis of the grid, along several, or (by default under Beta 1) along all as a tuple."""
+    tracer = current("nl.num_programs")
+    if axes is None:
+        return tracer.grid[0] if tracer.generation == CURRENT else tracer.grid
+    if isinstance(axes, int):
+        _check_axis(tracer, axes)
+        return tracer.grid[axes]
+    for axis in axes:
+        _check_axis(tracer, axis)
+    return tuple(tracer.grid[axis] for axis in axes)
+
+
+def _check_axis(tracer: Tracer, axis: int) -> None:
+    if not 0 <= axis < len(tracer.grid):
+        raise refuse(f"axis {axis} of a grid of {len(tracer.grid)} axes", "launch with kernel[grid](…)")
+
+
+def program_ndim() -> int:
+    """Axes of the grid."""
+    return len(current("nl.program_ndim").grid)
+
+
+def nc(count: int) -> int:
+    """Beta 1's mark of a grid axis that is spread over NeuronCores; the programs are the same."""
+    return count
+
+
+def spmd_dim(outer: int, inner: int) -> int:
+    """Beta 1's product of two grid extents."""
+    return outer * inner
+
+
+class TileSize:
+    """`nl.tile_size`: the largest tiles that the hardware takes. Elements, except where the name says bytes."""
+
+    pmax = 128
+    psum_fmax = 512
+    psum_bank_fmax = 512
+    psum_bank_fmax_bytes = 2048
+    psum_num_banks = 8
+    psum_min_align = 4
+    sbuf_min_align = 1
+    gemm_stationary_fmax = 128
+    gemm_moving_fmax = 512
+    bn_stats_fmax = 512
+
+    @property
+    def sbuf_fmax_bytes(self) -> int:
+        """Bytes of a partition of SBUF that a kernel can use."""
+        return current("nl.tile_size").hardware.sbuf_bytes_per_partition
+
+    @property
+    def sbuf_fmax(self) -> int:
+        """float32 elements of a partition of SBUF that a kernel can use."""
+        return self.sbuf_fmax_bytes // 4
+
+    @property
+    def sbuf_size_bytes(self) -> int:
+        """Bytes of SBUF that a kernel can use."""
+        return self.sbuf_fmax_bytes * self.pmax
+
+    @property
+    def total_available_sbuf_size(self) -> int:
+        """Bytes of a partition of SBUF that a kernel can use; the older name."""
+        return self.sbuf_fmax_bytes
+
+
+tile_size = TileSize()
+
+
+def is_sbuf(buffer: Buffer) -> bool:
+    """Whether a memory is SBUF."""
+    return buffer.space is Space.SBUF
+
+
+def is_psum(buffer: Buffer) -> bool:
+    """Whether a memory is PSUM."""
+    return buffer.space is Space.PSUM
+
+
+def is_hbm(buffer: Buffer) -> bool:
+    """Whether a memory is HBM, shared or not."""
+    return buffer.space is Space.HBM
+
+
+def is_on_chip(buffer: Buffer) -> bool:
+    """Whether a memory is SBUF or PSUM."""
+    return buffer.space.on_chip

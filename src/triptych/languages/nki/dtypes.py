@@ -1,0 +1,90 @@
+"""The dtypes of NKI as numpy dtypes, and the rules of promotion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from triptych.core.dtypes import DType, dtype_of
+from triptych.core.errors import NkiError, UnknownName
+from triptych.languages.nki.frames import user_location
+
+Dtype = np.dtype[Any]
+
+bool_: Dtype = np.dtype(np.bool_)
+int8: Dtype = np.dtype(np.int8)
+int16: Dtype = np.dtype(np.int16)
+int32: Dtype = np.dtype(np.int32)
+uint8: Dtype = np.dtype(np.uint8)
+uint16: Dtype = np.dtype(np.uint16)
+uint32: Dtype = np.dtype(np.uint32)
+float16: Dtype = np.dtype(np.float16)
+float32: Dtype = np.dtype(np.float32)
+bfloat16: Dtype = np.dtype(ml_dtypes.bfloat16)
+float8_e4m3: Dtype = np.dtype(ml_dtypes.float8_e4m3)
+float8_e4m3fn: Dtype = np.dtype(ml_dtypes.float8_e4m3fn)
+float8_e5m2: Dtype = np.dtype(ml_dtypes.float8_e5m2)
+
+_BY_NAME: Mapping[str, Dtype] = {
+    dtype.name: dtype
+    for dtype in (
+        bool_, int8, int16, int32, uint8, uint16, uint32,
+        float16, float32, bfloat16, float8_e4m3, float8_e4m3fn, float8_e5m2,
+    )
+}  # fmt: skip
+
+# Pairs that numpy would promote otherwise. Source: the type promotion table of the NKI reference of SDK 2.26.
+_PROMOTIONS: Mapping[frozenset[str], Dtype] = {
+    frozenset({"float16", "bfloat16"}): float32,
+    frozenset({"float8_e4m3", "float8_e5m2"}): bfloat16,
+    frozenset({"float8_e4m3fn", "float8_e5m2"}): bfloat16,
+    frozenset({"int8", "uint8"}): int16,
+    frozenset({"int32", "uint32"}): float32,
+}
+_RANK = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "float8_e5m2", "float8_e4m3", "float8_e4m3fn")
+_FLOAT_RANK = ("float16", "bfloat16", "float32")
+
+
+def nki_dtype(kind: object) -> Dtype:
+    """The numpy dtype of what an author gave as `dtype=`.
+
+    Raises:
+        NkiError: for a type that no NeuronCore has (float64, int64, complex …).
+    """
+    if isinstance(kind, str) and kind in _BY_NAME:
+        return _BY_NAME[kind]
+    try:
+        dtype: Dtype | None = np.dtype(kind)  # type: ignore[call-overload]
+    except TypeError:
+        dtype = None
+    if dtype is None or dtype.name not in _BY_NAME:
+        raise NkiError(f"{kind!r} is no dtype of NKI", where=user_location(), hint=f"dtypes: {', '.join(_BY_NAME)}")
+    return dtype
+
+
+def core_dtype(dtype: Dtype) -> DType:
+    """The dtype as the machine names it."""
+    try:
+        return dtype_of(dtype)
+    except UnknownName as error:
+        raise NkiError(error.message, where=user_location(), hint=error.hint) from error
+
+
+def promote(first: Dtype, second: Dtype) -> Dtype:
+    """The dtype that two tiles of different dtypes are computed to."""
+    if first == second:
+        return first
+    special = _PROMOTIONS.get(frozenset({first.name, second.name}))
+    if special is not None:
+        return special
+    ranks = (*_RANK, *_FLOAT_RANK)
+    return max(first, second, key=lambda dtype: ranks.index(dtype.name))
+
+
+def promote_number(dtype: Dtype, number: float) -> Dtype:
+    """The dtype of a tile and a Python number: a whole number keeps the tile's, a fraction makes integers float32."""
+    integer = dtype.kind in "iub"
+    return float32 if integer and isinstance(number, float) else dtype

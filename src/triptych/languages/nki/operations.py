@@ -1,0 +1,57 @@
+"""`op=`: the functions and names by which authors choose an operation of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from triptych.core.errors import UnknownName
+from triptych.languages.nki.frames import user_location
+from triptych.languages.nki.indexing import refuse
+from triptych.neuron.isa.alu import ABSENT, ALU
+from triptych.neuron.isa.functions import FUNCTIONS
+
+# numpy's and the language's names of operations, where they differ from the engine's.
+_SYNONYMS: Mapping[str, str] = {
+    "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
+    "mul": "multiply", "sub": "subtract", "true_divide": "divide", "remainder": "mod",
+    "reciprocal_sqrt": "rsqrt", "absolute": "abs",
+}  # fmt: skip
+_STRINGS_HINT = "give the function, such as nl.add or np.add"
+
+
+def _name(operation: object) -> str:
+    if isinstance(operation, np.ufunc):
+        return operation.__name__
+    if isinstance(operation, str) or not callable(operation):
+        raise refuse(f"op={operation!r} is no operation", _STRINGS_HINT)
+    return str(getattr(operation, "__name__", operation))
+
+
+def alu_name(operation: object) -> str:
+    """The engine's name of `op=`; operations that no engine has are refused when the instruction is verified.
+
+    Raises:
+        NkiError: for something that is no operation.
+        UnknownName: for a function that is none of the engine's.
+    """
+    name = _name(operation)
+    name = _SYNONYMS.get(name, name)
+    if name not in ALU and name not in ABSENT:
+        raise UnknownName.of("operation", name, ALU, user_location())
+    return name
+
+
+def function_name(operation: object) -> str:
+    """The Scalar engine's name of an activation function.
+
+    Raises:
+        NkiError: for something that is no function.
+        UnknownName: for a function that the engine does not have.
+    """
+    name = _name(operation)
+    name = _SYNONYMS.get(name, name)
+    if name not in FUNCTIONS:
+        raise UnknownName.of("activation function", name, FUNCTIONS, user_location())
+    return name

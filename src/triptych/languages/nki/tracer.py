@@ -1,0 +1,413 @@
+"""The tracer: runs a kernel's Python over tensors without data and records the instructions that it issues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from triptych.core.arrays import Handle
+from triptych.core.errors import NkiError, NkiLimitError
+from triptych.core.launches import Finding, Severity
+from triptych.core.source import SourceLocation
+from triptych.languages.nki import buffers
+from triptych.languages.nki.buffers import Buffer
+from triptych.languages.nki.dtypes import Dtype, core_dtype
+from triptych.languages.nki.frames import user_location
+from triptych.languages.nki.indexing import Box, Mask, refuse
+from triptych.languages.nki.tensors import OPERATORS, NkiTensor, View
+from triptych.neuron.isa import ROWS, Engine, Hardware, Instruction, Region, Space, Tensor, Trace, verify
+from triptych.neuron.isa.occupancy import verify_capacity
+from triptych.neuron.isa.trace import AttributeValue, Operand
+
+BETA1 = "beta1"
+CURRENT = "current"
+
+TileOrNumber = NkiTensor | float
+Binary = Callable[[object, object], NkiTensor]
+
+
+class ParDim(int):
+    """`nl.par_dim(n)`: marks the partition axis of a shape whose other axes in front of it are blocks."""
+
+
+@dataclass(slots=True)
+class Tracer:
+    """The trace in the making of one kernel call."""
+
+    kernel: str
+    hardware: Hardware
+    generation: str
+    grid: tuple[int, ...]
+    tensors: list[Tensor] = field(default_factory=list[Tensor])
+    programs: list[list[Instruction]] = field(default_factory=list[list[Instruction]])
+    binary: Mapping[str, Binary] = field(default_factory=dict[str, Binary])
+    """The language's element-wise functions, for Python's operators on tiles."""
+    _legacy: dict[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
+    _shared: list[NkiTensor] = field(default_factory=list[NkiTensor])
+    _shared_used: int = 0
+    _assignments: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+
+    # -- programs -------------------------------------------------------------------------------------------------------
+
+    @property
+    def program(self) -> int:
+        """The index of the program that is being traced, the grid's last axis fastest."""
+        return len(self.programs) - 1
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The instructions of that program so far."""
+        return self.programs[-1]
+
+    def start_program(self) -> None:
+        """Begin the next program of the grid."""
+        self.programs.append([])
+        self._shared_used = 0
+
+    def program_ids(self) -> tuple[int, ...]:
+        """The place of the current program in the grid."""
+        return tuple(int(one) for one in np.unravel_index(self.program, self.grid))
+
+    def note_legacy(self, feature: str) -> None:
+        """Note the use of a feature that `import nki` does not have in any release."""
+        if self.generation == CURRENT:
+            self._legacy.setdefault(feature, user_location())
+
+    # -- tensors --------------------------------------------------------------------------------------------------------
+
+    def argument(self, handle: Handle, name: str, dtype: Dtype, *, writable: bool) -> NkiTensor:
+        """A tensor of the caller."""
+        item = handle.dtype.bytes
+        if any(stride % item for stride in handle.strides) or handle.size == 0:
+            raise NkiError(f"argument `{name}` of shape {list(handle.shape)} is empty or has strides inside elements")
+        steps = tuple(s // item if n > 1 else 0 for s, n in zip(handle.strides, handle.shape, strict=True))
+        reach = [step * (count - 1) for step, count in zip(steps, handle.shape, strict=True)]
+        origin = -sum(one for one in reach if one < 0)
+        size = origin + sum(one for one in reach if one > 0) + 1
+        index = self._declare(Tensor(name, Space.HBM, handle.dtype, 1, size, handle.shape, steps, origin))
+        view = View(index, origin, handle.shape, steps, None)
+        return NkiTensor(self, view, dtype, buffers.private_hbm, name, writable=writable)
+
+    def _declare(self, tensor: Tensor) -> int:
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def allocate(
+        self, shape: Sequence[int], dtype: Dtype, buffer: Buffer, name: str = "", *, zeroed: bool = False
+    ) -> NkiTensor:
+        """A new tensor.
+
+        Raises:
+            NkiLimitError: for more than 128 partitions, or more bytes than the memory has.
+            NkiError: for an on-chip tensor of one dimension.
+        """
+        counts = tuple(shape)
+        if any(int(count) < 1 for count in counts):
+            raise refuse(f"a tensor of shape {[int(count) for count in counts]} is empty")
+        label = name or f"{buffer.name}{len(self.tensors)}"
+        if buffer.space.on_chip:
+            return self._tile(counts, dtype, buffer, label, zeroed)
+        return self._hbm(tuple(int(count) for count in counts), dtype, buffer, label)
+
+    def _tile(self, counts: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str, zeroed: bool) -> NkiTensor:
+        shape = tuple(int(count) for count in counts)
+        marked = [axis for axis, count in enumerate(counts) if isinstance(count, ParDim)]
+        partition_axis = marked[0] if marked else 0
+        if len(shape) - partition_axis < 2:
+            raise refuse(
+                f"tensor `{name}` of shape {list(shape)}: SBUF and PSUM tensors must have at least 2 dimensions "
+                "(partition-dim and free-dim)",
+                "use a shape such as (128, 1) or (1, 128)",
+            )
+        self._check_tile(shape, partition_axis, dtype, buffer, name)
+        free = prod(shape) // shape[partition_axis]
+        others = [count for axis, count in enumerate(shape) if axis != partition_axis]
+        inner = [prod(others[axis + 1 :]) for axis in range(len(others))]
+        steps = (*inner[:partition_axis], free, *inner[partition_axis:])
+        tensor = Tensor(name, buffer.space, core_dtype(dtype), shape[partition_axis], free, shape, zeroed=zeroed)
+        return NkiTensor(self, View(self._declare(tensor), 0, shape, steps, partition_axis), dtype, buffer, name)
+
+    def _check_tile(self, shape: tuple[int, ...], partition_axis: int, dtype: Dtype, buffer: Buffer, name: str) -> None:
+        limit = self.hardware.partitions
+        if shape[partition_axis] > limit:
+            raise NkiLimitError(
+                f"partition dimension {shape[partition_axis]} of tensor `{name}` of shape {list(shape)} exceeds the "
+                f"architecture limit of {limit} partitions (nl.tile_size.pmax)",
+                where=user_location(),
+                hint=f"loop over tiles of at most {limit} rows",
+            )
+        taken = prod(shape) // shape[partition_axis] * dtype.itemsize
+        sbuf = buffer.space is Space.SBUF
+        capacity = self.hardware.sbuf_bytes_per_partition if sbuf else self.hardware.psum_bytes_per_partition
+        if taken > capacity:
+            raise NkiLimitError(
+                f"tensor `{name}` of shape {list(shape)} takes {taken} bytes of each {buffer.name.upper()} partition; "
+                f"the limit is {capacity} on {self.hardware.target}",
+                where=user_location(),
+                hint="split its free dimension",
+            )
+
+    def _hbm(self, shape: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str) -> NkiTensor:
+        """Programs of a grid run the same Python: the n-th shared tensor of each is one and the same."""
+        if buffer.shared and self._shared_used < len(self._shared):
+            found = self._shared[self._shared_used]
+            self._shared_used += 1
+            if (found.shape, found.dtype) != (shape, dtype):
+                raise refuse(f"shared tensor `{name}` of shape {list(shape)} differs between programs of the grid")
+            return found
+        steps = tuple(prod(shape[axis + 1 :]) if shape[axis] > 1 else 0 for axis in range(len(shape)))
+        tensor = Tensor(name, Space.HBM, core_dtype(dtype), 1, prod(shape), shape, steps, shared=buffer.shared)
+        made = NkiTensor(self, View(self._declare(tensor), 0, shape, steps, None), dtype, buffer, name)
+        if buffer.shared:
+            self._shared.append(made)
+            self._shared_used += 1
+        return made
+
+    # -- instructions ---------------------------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        operation: str,
+        operands: Mapping[str, TileOrNumber | None],
+        attributes: Mapping[str, AttributeValue] | None = None,
+        *,
+        engine: Engine | None = None,
+        mask: object = None,
+    ) -> int | None:
+        """Record an instruction; its index, or None where a mask lets nothing through.
+
+        Raises:
+            NkiError: (and its kinds) where the instruction breaks a rule of the hardware.
+        """
+        row = ROWS[operation]
+        tiles = [operand for operand in operands.values() if isinstance(operand, NkiTensor)]
+        box = self._box(mask, tiles)
+        if box is None:
+            return None
+        regions: dict[str, Operand] = {}
+        for rule in row.operands:
+            operand = operands.get(rule.name)
+            if isinstance(operand, NkiTensor):
+                regions[rule.name] = self._region(operand, box, written=rule.written)
+            elif operand is not None:
+                regions[rule.name] = float(operand)
+        filled = {**row.attributes, **(attributes or {})}
+        instruction = Instruction(operation, engine or row.engines[0], regions, filled, user_location())
+        verify(instruction, self.tensors, self.hardware, self.generation)
+        self.instructions.append(instruction)
+        return len(self.instructions) - 1
+
+    def _box(self, mask: object, tiles: Sequence[NkiTensor]) -> Box | None:
+        """The part of the largest operand that a mask lets through: () for all of it, None for nothing."""
+        if mask is None or mask is True:
+            return ()
+        self.note_legacy("mask=")
+        if isinstance(mask, bool | np.bool_):
+            return () if mask else None
+        if not isinstance(mask, Mask):
+            raise refuse(f"mask={mask!r}: expected a comparison of index tiles, such as i_p < n")
+        largest = max(tiles, key=lambda tile: tile.size)
+        return mask.box(largest.shape)
+
+    def _region(self, tensor: NkiTensor, box: Box, *, written: bool) -> Region:
+        if tensor.tracer is not self:
+            raise refuse(f"tensor `{tensor.name}` belongs to another kernel")
+        if written and not tensor.writable:
+            raise refuse(
+                f"tensor `{tensor.name}` cannot be written",
+                "an input is immutable and a broadcast view read-only: write to a tensor of nl.ndarray",
+            )
+        view = tensor.view.cut(box) if box else tensor.view
+        tensor.check_ranges(view)
+        if view.partition_axis not in (None, 0):
+            raise refuse(
+                f"tensor `{tensor.name}`: the leading dimension of an operand must be the partition dimension; "
+                f"it is dimension {view.partition_axis} of the shape {list(view.shape)}",
+                "index the block dimensions in front of it",
+            )
+        return Region(view.tensor, view.offset, tuple(zip(view.steps, view.shape, strict=True)))
+
+    # -- Beta 1's assignments -------------------------------------------------------------------------------------------
+
+    def assign(self, target: NkiTensor, value: object) -> None:
+        """`target[…] = value`."""
+        if isinstance(value, NkiTensor) and value.tracer is self and value.view == target.view:
+            return  # what `target[…] += value` leaves behind
+        self.note_legacy("assignment to a tile by []")
+        if isinstance(value, NkiTensor):
+            if not (target.on_chip and value.on_chip):
+                raise refuse(
+                    f"`{target.name}[…] = …` moves data between memories", "use nl.load, nl.store or nisa.dma_copy"
+                )
+            source = value if value.shape == target.shape else value.broadcast_to(target.shape)
+            self.emit("tensor_copy", {"dst": target, "src": source})
+            self._assignments.add((self.program, len(self.instructions) - 1))
+        elif isinstance(value, int | float | np.number):
+            self.emit("memset", {"dst": target, "value": float(value)})
+        else:
+            raise refuse(f"`{target.name}[…] = …`: a {type(value).__name__} is no tile and no number")
+
+    def accumulate(self, target: NkiTensor, value: object) -> NkiTensor:
+        """`target += value`: a matmul's product goes straight to PSUM; anything else is an addition."""
+        if isinstance(value, NkiTensor) and target.buffer.space is Space.PSUM and self._is_last_matmul(value):
+            self.note_legacy("psum += nisa.nc_matmul(…)")
+            last = self.instructions[-1]
+            operands = {**last.operands, "dst": self._region(target, (), written=True)}
+            accumulating = replace(last, operands=operands, attributes={**last.attributes, "accumulate": None})
+            verify(accumulating, self.tensors, self.hardware, self.generation)
+            self.instructions[-1] = accumulating
+            value.consume()
+            return target
+        result = self.operate("+", target, value, into=target)
+        assert isinstance(result, NkiTensor)
+        return result
+
+    def _is_last_matmul(self, value: NkiTensor) -> bool:
+        at = value.producer
+        return at is not None and at == len(self.instructions) - 1 and self.instructions[at].operation == "nc_matmul"
+
+    def operate(self, symbol: str, left: object, right: object, into: NkiTensor | None = None) -> object:
+        """A Python operator on tiles, which Beta 1 has."""
+        if self.generation == CURRENT:
+            kinds = [type(one).__name__ for one in (left, right)]
+            name = OPERATORS[symbol]
+            raise refuse(
+                f"unsupported operand type(s) for {symbol}: '{kinds[0]}' and '{kinds[1]}'",
+                f"`import nki` has no operators on tensors: use nl.{name} or nisa.tensor_tensor",
+            )
+        result = self.binary[OPERATORS[symbol]](left, right)
+        if into is None:
+            return result
+        self.emit("tensor_copy", {"dst": into, "src": result})
+        self._assignments.add((self.program, len(self.instructions) - 1))
+        return into
+
+    # -- the end --------------------------------------------------------------------------------------------------------
+
+    def finish(self, arguments: Sequence[NkiTensor], outputs: Sequence[NkiTensor]) -> Trace:
+        """The trace: `arguments` in the order of the launch's, the `outputs` among them.
+
+        Raises:
+            NkiLimitError: where the live tiles exceed a memory.
+            NkiError: for an output that no instruction writes.
+        """
+        programs = tuple(tuple(self._fold(index)) for index in range(len(self.programs)))
+        for program in programs:
+            verify_capacity(program, self.tensors, self.hardware)
+        self._check_outputs(programs, outputs)
+        return Trace(
+            self.kernel,
+            self.hardware.target,
+            self.generation,
+            self.grid,
+            tuple(self.tensors),
+            tuple(one.view.tensor for one in arguments),
+            tuple(one.view.tensor for one in outputs),
+            programs,
+            self._notices(),
+        )
+
+    def _check_outputs(self, programs: Sequence[Sequence[Instruction]], outputs: Sequence[NkiTensor]) -> None:
+        written = {
+            operand.tensor
+            for program in programs
+            for instruction in program
+            for name, operand in instruction.operands.items()
+            if name == "dst" and isinstance(operand, Region)
+        }
+        for one in outputs:
+            if one.view.tensor not in written:
+                raise NkiError(
+                    f"{self.kernel} returns `{one.name}`, which no instruction writes",
+                    hint="store the result: nl.store(out, value=…) or nisa.dma_copy(dst=out, src=…)",
+                )
+
+    def _notices(self) -> tuple[Finding, ...]:
+        if not self._legacy:
+            return ()
+        message = (
+            f"{', '.join(self._legacy)}: not valid in any released `import nki`; accepted in the mixed style of "
+            "tutorials. `import neuronxcc.nki` has it, or pass destinations and slice"
+        )
+        return (Finding("nki.generation", Severity.NOTICE, message, min(self._legacy.values())),)
+
+    def _fold(self, program: int) -> list[Instruction]:
+        """The instructions, with `t[…] = f(x)` made one: f writes to t, the copy goes, where nothing else sees it."""
+        instructions = self.programs[program]
+        uses: dict[int, int] = {}
+        for instruction in instructions:
+            for operand in instruction.operands.values():
+                if isinstance(operand, Region):
+                    uses[operand.tensor] = uses.get(operand.tensor, 0) + 1
+        folded: list[Instruction] = []
+        for index, instruction in enumerate(instructions):
+            joined = None
+            if folded and (program, index) in self._assignments:
+                joined = self._join(folded[-1], instruction, uses)
+            if joined is None:
+                folded.append(instruction)
+            else:
+                folded[-1] = joined
+        return folded
+
+    def _join(self, made: Instruction, copy: Instruction, uses: Mapping[int, int]) -> Instruction | None:
+        source = copy.region("src")
+        dtype = self.tensors[source.tensor].dtype
+        same = dtype.name == "f32" or dtype == self.tensors[copy.region("dst").tensor].dtype
+        if made.operands.get("dst") != source or uses[source.tensor] != 2 or not same:
+            return None
+        reads = (
+            operand.tensor for name, operand in made.operands.items() if name != "dst" and isinstance(operand, Region)
+        )
+        if made.operation == "nc_matmul" or (self._partial(made, copy) and copy.region("dst").tensor in reads):
+            return None
+        joined = replace(made, operands={**made.operands, "dst": copy.region("dst")}, where=copy.where)
+        try:
+            verify(joined, self.tensors, self.hardware, self.generation)
+        except NkiError:
+            return None
+        return joined
+
+    @staticmethod
+    def _partial(made: Instruction, copy: Instruction) -> bool:
+        """Whether the instruction reads the copy's tensor in another way than element for element."""
+        target = copy.region("dst")
+        regions = [
+            operand
+            for name, operand in made.operands.items()
+            if name != "dst" and isinstance(operand, Region) and operand.tensor == target.tensor
+        ]
+        return any(region != target for region in regions)
+
+
+_current: ContextVar[Tracer | None] = ContextVar("triptych_nki_tracer", default=None)
+
+
+def active() -> Tracer | None:
+    """The tracer of the kernel that is being traced, None outside of kernels."""
+    return _current.get()
+
+
+def current(what: str = "this function") -> Tracer:
+    """The tracer of the kernel that is being traced.
+
+    Raises:
+        NkiError: outside of a kernel.
+    """
+    tracer = _current.get()
+    if tracer is None:
+        raise refuse(f"{what} was called outside of a kernel", "call it inside a function decorated with @nki.jit")
+    return tracer
+
+
+def run_traced(tracer: Tracer, body: Callable[[], object]) -> object:
+    """Run a kernel's Python with `tracer` in force."""
+    token = _current.set(tracer)
+    try:
+        return body()
+    finally:
+        _current.reset(token)

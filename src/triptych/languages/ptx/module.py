@@ -1,0 +1,89 @@
+"""A PTX text and its kernels by name."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from triptych import gpu
+from triptych.core.errors import PtxSyntaxError, TriptychError, UnknownName, UsageError
+from triptych.core.plan import Program
+from triptych.core.source import SourceLocation
+from triptych.execution.demangle import readable
+from triptych.languages.calling import calling_location
+from triptych.languages.launcher import Kernel
+
+_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.MULTILINE)
+
+
+def read_text(source: str | os.PathLike[str]) -> tuple[str, str | None]:
+    """The text and, where it stands in a file, that file's path.
+
+    Raises:
+        UsageError: for a file that cannot be read.
+    """
+    if isinstance(source, str) and ("\n" in source or "{" in source or ";" in source):
+        return source, None
+    path = Path(source).expanduser()
+    try:
+        return path.read_text(encoding="utf-8"), str(path.resolve())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        where = SourceLocation(str(path), 0)
+        hint = "pass the path of a .ptx file, or the text itself"
+        raise UsageError(f"cannot read the PTX: {reason}", where=where, hint=hint) from error
+
+
+class PtxModule:
+    """The kernels of one PTX text."""
+
+    def __init__(self, text: str, file: str | None = None) -> None:
+        """Reads the text at once; `file` is where it stands, for errors.
+
+        Raises:
+            PtxSyntaxError: where the text does not follow the manual's grammar, at its line.
+        """
+        try:
+            self._entries = gpu.load(text).entries
+        except TriptychError as error:
+            if file is not None and error.where is not None and error.where.file.startswith("<"):
+                error.where = SourceLocation(file, error.where.line)
+            raise
+        match = _TARGET.search(text)
+        if match is None:
+            raise PtxSyntaxError("a module needs a .target sm_…", where=SourceLocation(file or "<ptx>", 1))
+        self._program = Program("gpu", text, "ptx", match[1])
+        self._file = file
+
+    @property
+    def ptx(self) -> str:
+        """The text."""
+        return self._program.text
+
+    @property
+    def target(self) -> str:
+        """What the text says that it is for (`sm_80`)."""
+        return self._program.target
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kernels, by their names in the PTX."""
+        return tuple(self._entries)
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel of a name: that of the PTX, or the readable one where only one kernel has it.
+
+        Raises:
+            UnknownName: where no kernel has that name, or several have.
+        """
+        if name in self._entries:
+            return Kernel(self._program, self._entries[name])
+        found = [entry for entry in self._entries if readable(entry) == name]
+        if len(found) != 1:
+            raise UnknownName.of("kernel", name, self._entries or ["none"], calling_location())
+        return Kernel(self._program, self._entries[found[0]])
+
+    def __repr__(self) -> str:
+        """The file, if any, and the kernels."""
+        return f"<PTX module {self._file or ''}: {', '.join(self.names)}>"

@@ -1,0 +1,30 @@
+"""Triton: an unmodified `@triton.jit` kernel compiles with Triton's own CUDA backend and runs on triptych's machine.
+
+Read in this order: `activation` (what is switched on), `devices` (chip and target), `specialisation` (an argument's
+type), `launcher` and `arguments` (a launch), `clock` and `benchmark` (modelled time), `autotuning`; `internals` is the
+only module that touches Triton's own names. Nothing is active until `activate()` is called.
+
+`import triton` finds this package through the entry-point group `triton.backends`; so importing it must neither need a
+finished `triton` nor cost its users anything: the names below are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from triptych.languages.triton.activation import Activation, activate, deactivate
+    from triptych.languages.triton.tensors import tensor
+
+__all__ = ["Activation", "activate", "deactivate", "tensor"]
+
+_HOMES = {"Activation": "activation", "activate": "activation", "deactivate": "activation", "tensor": "tensors"}
+
+
+def __getattr__(name: str) -> object:
+    """The public names, each loaded with its module on first use."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

@@ -1,0 +1,158 @@
+"""Switching triptych's Triton driver on and off: everything that changes in Triton, and how it is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from triptych.languages.triton import internals
+from triptych.languages.triton.autotuning import AutotunerStates, make_run
+from triptych.languages.triton.backend.driver import TriptychDriver, fill
+from triptych.languages.triton.benchmark import make_do_bench, make_do_bench_cudagraph
+from triptych.languages.triton.devices import Selection, architecture_of, gpu_chip
+from triptych.languages.triton.driver import simulated_driver
+from triptych.languages.triton.registers import Figure, make_attribute
+from triptych.languages.triton.specialisation import make_specialiser
+from triptych.languages.triton.stages import append_key, make_stage_hook
+
+ABSENT = object()
+"""In place of an original where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """An attribute of Triton's that holds something of ours while the driver is active."""
+
+    owner: Any
+    name: str
+    original: Any
+    ours: Any
+
+    @classmethod
+    def apply(cls, owner: Any, name: str, make: Callable[[Any], Any]) -> Replacement:  # noqa: ANN401
+        """Puts `make(original)` in place."""
+        original = getattr(owner, name, ABSENT)
+        ours = make(original)
+        setattr(owner, name, ours)
+        return cls(owner, name, original, ours)
+
+    def undo(self) -> None:
+        """Puts the original back, unless somebody else has replaced ours since."""
+        if getattr(self.owner, self.name, ABSENT) is not self.ours:
+            return
+        if self.original is ABSENT:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.original)
+
+
+class Installation:
+    """The driver in place of Triton's own, until `remove()`."""
+
+    def __init__(self) -> None:
+        """Installs it."""
+        self._states = AutotunerStates()
+        self._previous = internals.chosen_driver()
+        self._set_fp_fusion = not internals.fp_fusion_is_set()
+        if self._set_fp_fusion:
+            internals.set_fp_fusion()
+        self._replacements = self._replace()
+        fill(simulated_driver)
+        internals.set_driver(TriptychDriver())
+
+    def _replace(self) -> list[Replacement]:
+        clock, apply = simulated_driver.clock, Replacement.apply
+        replacements = [
+            apply(internals.jit, "native_specialize_impl", make_specialiser),
+            apply(internals.runtime_knobs, "add_stages_inspection_hook", make_stage_hook),
+            apply(internals.compiler.CompiledKernel, "n_regs", make_attribute("n_regs", Figure.REGISTERS)),
+            apply(internals.compiler.CompiledKernel, "n_spills", make_attribute("n_spills", Figure.SPILLS)),
+            apply(internals.testing, "do_bench", lambda _: make_do_bench(clock)),
+            apply(internals.testing, "do_bench_cudagraph", lambda _: make_do_bench_cudagraph(clock)),
+            apply(
+                internals.autotuner.Autotuner,
+                "run",
+                lambda run: make_run(run, self._states, simulated_driver.current_device),
+            ),
+        ]
+        if not internals.HOOK_HAS_CACHE_KEY:
+            replacements.append(apply(internals.compiler, "get_cache_key", append_key))
+        return replacements
+
+    def remove(self) -> None:
+        """Leaves Triton as it was found."""
+        internals.set_driver(self._previous)
+        fill(None)
+        for replacement in reversed(self._replacements):
+            replacement.undo()
+        if self._set_fp_fusion:
+            internals.unset_fp_fusion()
+        self._states.leave()
+
+
+_installation: Installation | None = None
+
+
+class Activation:
+    """What `activate` gives back. As a context manager it puts back, at its end, what was in force before it."""
+
+    def __init__(self, before: Selection | None) -> None:
+        """`before` is the selection that was in force, `None` where the driver was not active."""
+        self._before = before
+
+    def __enter__(self) -> Activation:
+        """The driver is active already."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """The driver is as it was before `activate`."""
+        if self._before is None:
+            deactivate()
+        else:
+            _select(self._before)
+
+
+def activate(chip: str | None = None, target: str | None = None) -> Activation:
+    """Makes Triton kernels run on triptych's machine from now on, or inside `with activate(): …` only.
+
+    Kernels, autotuner, heuristics and `triton.testing.do_bench` are used as they are; arguments may be numpy arrays,
+    triptych arrays or torch CPU tensors. All times are modelled. With `TRITON_INTERPRET=1` Triton's own interpreter
+    goes first, as it does on a GPU.
+
+    Args:
+        chip: whose roofline; the settings' (`TRIPTYCH_CHIP`) where it is not said. An open profile's goes first.
+        target: the compile target (`sm_80`); the chip's own where it is not said.
+
+    Raises:
+        UnknownName: for a chip that there is not.
+        UsageError: for a chip or a target that is no GPU's.
+    """
+    if chip is not None:
+        gpu_chip(chip)
+    if target is not None:
+        architecture_of(target)
+    before = None if _installation is None else simulated_driver.selection
+    _select(Selection(chip, target))
+    return Activation(before)
+
+
+def deactivate() -> None:
+    """Leaves Triton as it was before `activate`; nothing where it was not active."""
+    global _installation
+    if _installation is not None:
+        _installation.remove()
+        _installation = None
+
+
+def _select(selection: Selection) -> None:
+    global _installation
+    simulated_driver.selection = selection
+    if _installation is None:
+        _installation = Installation()

@@ -1,0 +1,160 @@
+"""A launch's arguments: what Triton bound becomes what the plan holds, parameter by parameter."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+
+from triptych.core.dtypes import DTYPES
+from triptych.core.errors import ArgumentError, TriptychError, UnsupportedFeature
+from triptych.core.plan import Argument, Block, Scalar
+from triptych.languages.triton.arrays import bind, is_array
+from triptych.languages.triton.internals import calling_location
+
+NULL = Scalar(DTYPES["u64"], 0)
+"""The null pointer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the compiled kernel: its name in the source (`pair[1]` in a tuple) and Triton's type of it."""
+
+    name: str
+    type: str
+
+
+def expand(
+    signature: Mapping[str, Any], values: Sequence[object], tensor_maps: bool
+) -> Iterator[tuple[Parameter, object]]:
+    """The kernel's parameters with their values: compile-time constants dropped, tuples and descriptors taken apart.
+
+    `tensor_maps` says whether the kernel was compiled for tensor maps (sm_90 and later).
+
+    Raises:
+        ArgumentError: where the number of values is not the signature's.
+        UnsupportedFeature: for a descriptor that would be passed as a tensor map.
+    """
+    if len(values) != len(signature):
+        raise ArgumentError(
+            f"the kernel has {len(signature)} parameters ({', '.join(signature)}), {len(values)} arguments came",
+            where=calling_location(),
+        )
+    for (name, kind), value in zip(signature.items(), values, strict=True):
+        yield from _expand(Parameter(name, ""), kind, value, tensor_maps)
+
+
+def _expand(parameter: Parameter, kind: Any, value: Any, tensor_maps: bool) -> Iterator[tuple[Parameter, object]]:  # noqa: ANN401
+    name = parameter.name
+    if isinstance(kind, tuple):
+        kinds = cast("tuple[Any, ...]", kind)
+        for position, (inner, item) in enumerate(zip(kinds, value, strict=True)):
+            yield from _expand(Parameter(f"{name}[{position}]", ""), inner, item, tensor_maps)
+    elif kind.startswith("tensordesc"):
+        yield from _expand_descriptor(name, kind, value, tensor_maps)
+    elif kind != "constexpr":
+        yield Parameter(name, kind), value
+
+
+def _expand_descriptor(
+    name: str,
+    kind: str,
+    descriptor: Any,  # noqa: ANN401  TensorDescriptor
+    tensor_maps: bool,
+) -> Iterator[tuple[Parameter, object]]:
+    """The parameters into which Triton (3.6 to 3.9) rewrites a descriptor where the target has no tensor maps.
+
+    They are the pointer, shape and strides, then the flags, then shape and strides again (of the descriptor as a
+    Python-side value). The flag `round_f32_to_tf32` is there from 3.7 on, as it is in the descriptor itself.
+    """
+    if tensor_maps:
+        raise UnsupportedFeature(
+            f"argument '{name}' is a TMA descriptor (tensor map), which this version does not run",
+            where=calling_location(),
+            hint="compile for sm_80 or sm_89, where Triton turns descriptors into pointers",
+        )
+    element = kind.partition("<")[2].partition("[")[0]
+    shape = [(f"{name}.shape[{axis}]", extent) for axis, extent in enumerate(descriptor.shape)]
+    strides = [(f"{name}.strides[{axis}]", step) for axis, step in enumerate(descriptor.strides)]
+    yield Parameter(f"{name}.base", f"*{element}"), descriptor.base
+    for part, number in (*shape, *strides):
+        yield Parameter(part, "i64"), number
+    yield Parameter(f"{name}.padding", "i1"), descriptor.padding == "nan"
+    if hasattr(descriptor, "round_f32_to_tf32"):
+        yield Parameter(f"{name}.round_f32_to_tf32", "i1"), descriptor.round_f32_to_tf32
+    for part, number in shape:
+        yield Parameter(part, "i32"), number
+    for part, number in strides:
+        yield Parameter(part, "i64"), number
+
+
+def convert(parameter: Parameter, value: object) -> Argument:
+    """The plan's argument for a value.
+
+    Raises:
+        ArgumentError: for a value that the parameter's type cannot hold; it names the parameter.
+    """
+    hint = None
+    try:
+        if parameter.type.startswith("*"):
+            return _pointer(value)
+        return SCALARS[parameter.type](value)
+    except (TypeError, ValueError, OverflowError, struct.error) as error:
+        reason = f"expected a value of type {parameter.type}, got {value!r} ({error})"
+    except TriptychError as error:
+        reason, hint = error.message, error.hint
+    raise ArgumentError(f"argument '{parameter.name}': {reason}", where=calling_location(), hint=hint)
+
+
+def _pointer(value: object) -> Argument:
+    if value is None:
+        return NULL
+    if is_array(value):
+        return bind(value)
+    if hasattr(value, "data_ptr"):
+        value = cast(Any, value).data_ptr()
+    return Scalar(DTYPES["u64"], _within(0, 2**64, index(cast(Any, value))))
+
+
+def _within(low: int, high: int, number: int) -> int:
+    if not low <= number < high:
+        raise ValueError(f"{number} is outside {low} … {high - 1}")
+    return number
+
+
+def _integer(name: str, low: int, high: int) -> Callable[[Any], Argument]:
+    return lambda value: Scalar(DTYPES[name], _within(low, high, index(_plain(value))))
+
+
+def _real(name: str) -> Callable[[Any], Argument]:
+    return lambda value: Scalar(DTYPES[name], float(value))
+
+
+def _half(kind: Any) -> Callable[[Any], Argument]:  # noqa: ANN401
+    """A 16-bit float: PTX declares its parameter as two bytes, so that is what is passed."""
+    return lambda value: Block(np.array(float(value), kind).tobytes())
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401
+    return value.item() if type(value) is np.bool_ else value
+
+
+def _flag(value: Any) -> Argument:  # noqa: ANN401
+    return Scalar(DTYPES["u8"], int(bool(value)))
+
+
+SCALARS: Mapping[str, Callable[[Any], Argument]] = {
+    "i1": _flag, "u1": _flag,
+    "i8": _integer("s8", -(1 << 7), 1 << 7), "u8": _integer("u8", 0, 1 << 8),
+    "i16": _integer("s16", -(1 << 15), 1 << 15), "u16": _integer("u16", 0, 1 << 16),
+    "i32": _integer("s32", -(1 << 31), 1 << 31), "u32": _integer("u32", 0, 1 << 32),
+    "i64": _integer("s64", -(1 << 63), 1 << 63), "u64": _integer("u64", 0, 1 << 64),
+    "fp16": _half(np.float16), "bf16": _half(ml_dtypes.bfloat16),
+    "fp32": _real("f32"), "f32": _real("f32"), "fp64": _real("f64"),
+}  # fmt: skip
+"""Triton's scalar types, and how a value of each is passed."""

@@ -1,0 +1,133 @@
+"""The device that Triton sees: a chip (whose roofline) and a compile target (whose PTX), as they are in force now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from triptych.chips import GpuChip, load
+from triptych.core.errors import UsageError
+from triptych.core.settings import scope
+from triptych.execution.profile import active_chip, active_target, current
+from triptych.languages.triton.internals import GpuTarget, make_target
+
+FIRST_ORDINAL = 1 << 16
+"""Real GPUs' ordinals are small. Triton keeps compiled kernels by ordinal: ours must never meet theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A chip with the compute capability compiled for, as Triton writes it (80 for sm_80)."""
+
+    chip: GpuChip
+    architecture: int
+
+    @property
+    def target(self) -> GpuTarget:
+        """Triton's name for it."""
+        return make_target(self.architecture)
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability, major and minor."""
+        return self.architecture // 10, self.architecture % 10
+
+    def properties(self) -> dict[str, int]:
+        """What `get_device_properties` answers: bytes, registers, and clock rates in kHz.
+
+        The chip's data hold a DRAM bandwidth, not a bus: the bus is said to be one byte wide and its clock made to give
+        that bandwidth, since Triton (`triton.testing.get_dram_gbps`) only multiplies the two, twice for both edges.
+        """
+        chip = self.chip
+        return {
+            "max_shared_mem": chip.shared_bytes_per_block_max,
+            "max_num_regs": chip.registers_per_sm,
+            "multiprocessor_count": chip.sm_count,
+            "warpSize": 32,
+            "sm_clock_rate": round(chip.clock_hz / 1e3),
+            "mem_clock_rate": round(chip.dram_bytes_per_s / 2 / 1e3),
+            "mem_bus_width": 8,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What `activate` was told; it holds outside a profile, which has its own chip and target."""
+
+    chip: str | None = None
+    target: str | None = None
+
+    @contextmanager
+    def in_force(self) -> Generator[None]:
+        """The settings as this selection changes them, while no profile is open."""
+        if current() is not None or (self.chip is None and self.target is None):
+            yield
+            return
+        changes: dict[str, str | None] = {}
+        if self.chip is not None:
+            changes = {"chip": self.chip, "target": None}
+        if self.target is not None:
+            changes["target"] = self.target
+        with scope(**changes):
+            yield
+
+    def device(self) -> Device:
+        """The device in force.
+
+        Raises:
+            UnknownName: for a chip that there is not.
+            UsageError: for a chip or a target that is no GPU's.
+        """
+        if current() is not None or self.chip is None:
+            chip, target = active_chip("gpu"), active_target("gpu")
+            assert isinstance(chip, GpuChip)
+        else:
+            chip = gpu_chip(self.chip)
+            target = chip.target
+        if current() is None and self.target is not None:
+            target = self.target
+        return Device(chip, architecture_of(target))
+
+
+def architecture_of(target: str) -> int:
+    """80 for `sm_80`, 90 for `sm_90` and `sm_90a`.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    match = re.fullmatch(r"sm_(\d+)[af]?", target)
+    if match is None:
+        raise UsageError(f"target '{target}' is none that Triton compiles for", hint="expected sm_80, sm_89, sm_90 …")
+    return int(match.group(1))
+
+
+class Ordinals:
+    """Numbers for devices: each pair of chip and target is a device of its own, numbered in order of first use."""
+
+    def __init__(self) -> None:
+        """No device yet."""
+        self._numbers: dict[tuple[str, int], int] = {}
+
+    def of(self, device: Device) -> int:
+        """The device's ordinal."""
+        key = device.chip.name, device.architecture
+        return self._numbers.setdefault(key, FIRST_ORDINAL + len(self._numbers))
+
+
+ordinals = Ordinals()
+"""One numbering for the process: Triton's caches by ordinal outlive an activation."""
+
+
+def gpu_chip(name: str) -> GpuChip:
+    """The GPU of a name or of a TOML file's path.
+
+    Raises:
+        UnknownName: for a chip that there is not.
+        UsageError: for a chip that is no GPU.
+    """
+    chip = load(name)
+    if not isinstance(chip, GpuChip):
+        raise UsageError(f"chip '{chip.name}' runs no Triton kernels", hint="choose a GPU (triptych chips lists them)")
+    return chip

@@ -1,0 +1,135 @@
+"""From Triton's launch to the machine's: `Launcher` stands where Triton's own CUDA launcher would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+from triptych.core.errors import LaunchError, UnsupportedFeature, UsageError
+from triptych.core.plan import Argument, Launch, Program
+from triptych.execution.memory import memory
+from triptych.execution.run import run_launch
+from triptych.languages.triton.arguments import NULL, convert, expand
+from triptych.languages.triton.arrays import bind
+from triptych.languages.triton.clock import Clock
+from triptych.languages.triton.devices import Selection
+from triptych.languages.triton.internals import Metadata, Source, calling_location, global_scratch
+
+WARP = 32
+FIRST_TENSOR_MAP_ARCHITECTURE = 90
+"""From sm_90 on Triton passes host descriptors as tensor maps."""
+ELF_MAGIC = b"\x7fELF"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A loaded kernel: its entry's name, its PTX and its dynamic shared memory in bytes."""
+
+    name: str
+    ptx: str
+    shared_bytes: int
+
+
+def load_function(name: str, binary: bytes | str, shared_bytes: int) -> Function:
+    """The kernel in what Triton calls the binary, which is PTX text here.
+
+    Raises:
+        UsageError: for a real cubin, compiled before the activation.
+    """
+    if isinstance(binary, bytes):
+        if binary.startswith(ELF_MAGIC):
+            raise UsageError(
+                f"kernel '{name}' was compiled to a cubin before triptych's driver was activated",
+                hint="activate first, then compile",
+            )
+        binary = binary.decode()
+    return Function(name, binary, shared_bytes)
+
+
+class Launcher:
+    """One compiled kernel's launches, called as Triton 3.6 to 3.9 call their own launchers."""
+
+    def __init__(self, source: Source, metadata: Metadata, selection: Callable[[], Selection], clock: Clock) -> None:
+        """Raises `UnsupportedFeature` for a kernel that Triton instrumented."""
+        self._signature = source.signature
+        self._metadata = metadata
+        self._selection = selection
+        self._clock = clock
+        self._program: Program | None = None
+        if metadata.profile_scratch_size or "gsan" in str(getattr(metadata, "instrumentation_mode", "")):
+            raise UnsupportedFeature(
+                f"kernel '{metadata.name}' carries Triton's own instrumentation (Proton, GSan)",
+                hint="compile without it: triptych counts and checks by itself",
+            )
+
+    def __call__(
+        self,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        stream: int,
+        function: Function,
+        packed_metadata: object,
+        launch_metadata: object,
+        enter_hook: Callable[[object], object] | None,
+        exit_hook: Callable[[object], object] | None,
+        *arguments: object,
+    ) -> None:
+        """Runs the kernel to its end; a grid without blocks is no launch, as on a GPU."""
+        grid = self._grid(grid_x, grid_y, grid_z)
+        if 0 in grid:
+            return
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        self._run(function, self._make_launch(function, grid, arguments))
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+    def _grid(self, *extents: Any) -> tuple[int, int, int]:  # noqa: ANN401  whatever the user's grid holds
+        try:
+            x, y, z = (index(extent) for extent in extents)
+        except TypeError:
+            raise LaunchError(
+                f"grid {extents} of kernel '{self._metadata.name}': expected whole numbers",
+                where=calling_location(),
+                hint="triton.cdiv(n, BLOCK) divides and rounds up",
+            ) from None
+        if min(x, y, z) < 0:
+            raise LaunchError(
+                f"grid {(x, y, z)} of kernel '{self._metadata.name}': expected no negative extent",
+                where=calling_location(),
+            )
+        return x, y, z
+
+    def _make_launch(self, function: Function, grid: tuple[int, int, int], values: tuple[object, ...]) -> Launch:
+        metadata = self._metadata
+        tensor_maps = metadata.target.arch >= FIRST_TENSOR_MAP_ARCHITECTURE
+        explicit = [convert(*pair) for pair in expand(self._signature, values, tensor_maps)]
+        return Launch(
+            program=function.name,
+            entry=function.name,
+            grid=(grid[0] * metadata.num_ctas, grid[1], grid[2]),
+            block=(WARP * metadata.num_warps, 1, 1),
+            arguments=(*explicit, *self._scratch(grid)),
+            shared_bytes=function.shared_bytes,
+            cluster=(metadata.num_ctas, 1, 1),
+            cooperative=bool(metadata.launch_cooperative_grid),
+        )
+
+    def _scratch(self, grid: tuple[int, int, int]) -> tuple[Argument, Argument]:
+        """The two pointers that every kernel of Triton's CUDA backend ends with: global and profile scratch."""
+        metadata = self._metadata
+        if not metadata.global_scratch_size:
+            return NULL, NULL
+        blocks = grid[0] * grid[1] * grid[2] * metadata.num_ctas
+        buffer = global_scratch(blocks * metadata.global_scratch_size, metadata.global_scratch_align)
+        return bind(buffer), NULL
+
+    def _run(self, function: Function, launch: Launch) -> None:
+        if self._program is None:
+            target = f"sm_{self._metadata.target.arch}"
+            self._program = Program(machine="gpu", text=function.ptx, language="triton", target=target)
+        with self._selection().in_force():
+            self._clock.add(run_launch(self._program, launch, memory()))

@@ -1,0 +1,97 @@
+"""Where a launch lies on a chip's roofline, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from triptych.core.counters import Counter, Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """One limit: `amount` of work in `unit` at `rate` units a second takes `seconds`.
+
+    `required` roofs (FLOPs, compulsory bytes) bound every way of doing this work, so the floor is made of them; the
+    others (bytes requested of L2, engine occupancy) bound this kernel's way of doing it.
+    """
+
+    name: str
+    amount: int | float
+    unit: str
+    rate: float
+    required: bool
+
+    @property
+    def seconds(self) -> float:
+        """The time that the work takes at the peak rate."""
+        return self.amount / self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes at one level of memory, and the intensity that they give."""
+
+    level: str
+    bytes: int
+    intensity: float
+    """FLOP/byte; 0 where there are no FLOPs or no bytes."""
+    bytes_per_s: float
+    """The level's peak bandwidth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """A launch on the roofline of a chip. Modelled, from counted work and the chip file's peaks."""
+
+    chip: str
+    flops: int
+    bytes: int
+    """At `memory_level`: reads and writes."""
+    memory_level: str
+    intensity: float
+    """FLOP/byte at `memory_level`; 0 where there are no FLOPs or no bytes."""
+    ridge_point: float
+    """FLOP/byte: the peak of the dominant pipe over the bandwidth of `memory_level`."""
+    bound: str
+    """`memory` left of the ridge point, `compute` right of it."""
+    floor_s: float
+    """No program that does this work takes less on this chip."""
+    estimate_s: float
+    """The first estimate: the slowest roof at its peak, after the launch overhead."""
+    launch_overhead_s: float
+    pipe: str
+    """The dominant pipe: the one whose FLOPs take longest."""
+    peak_flops_per_s: float
+    """Its peak."""
+    roofs: tuple[Roof, ...]
+    traffic: tuple[Traffic, ...]
+    """Every level of memory, that of the headline first."""
+    notes: tuple[str, ...]
+
+    @property
+    def fraction(self) -> float:
+        """Floor over estimate, from 0 to 1. It is 0 only where the launch does no work at all."""
+        return self.floor_s / self.estimate_s if self.estimate_s > 0 else 0.0
+
+    @property
+    def limited_by(self) -> str:
+        """The roof that sets the estimate, or `launch overhead` where that is longer than every roof."""
+        slowest = max(self.roofs, key=lambda roof: roof.seconds, default=None)
+        if slowest is None or slowest.seconds < self.launch_overhead_s:
+            return "launch overhead"
+        return slowest.name
+
+    def counters(self) -> Mapping[str, Counter]:
+        """The modelled numbers by name, as a report lists them under `model`."""
+        rows: list[tuple[str, float, str]] = [
+            ("floor", self.floor_s, "s"),
+            ("estimate", self.estimate_s, "s"),
+            ("launch_overhead", self.launch_overhead_s, "s"),
+            ("ridge_point", self.ridge_point, "FLOP/byte"),
+        ]
+        rows += [(f"roof.{roof.name}", roof.seconds, "s") for roof in self.roofs]
+        for traffic in self.traffic:
+            rows.append((f"bytes.{traffic.level}", traffic.bytes, "bytes"))
+            rows.append((f"intensity.{traffic.level}", traffic.intensity, "FLOP/byte"))
+        return {name: Counter(value, unit, Provenance.MODELLED) for name, value, unit in rows}

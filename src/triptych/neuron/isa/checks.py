@@ -1,0 +1,141 @@
+"""The checks that several rows share, as makers: `same_partitions("dst", "data")` is the check of one row."""
+
+from __future__ import annotations
+
+from triptych.core.errors import UnknownName
+from triptych.neuron.isa.alu import ABSENT, ALU, AluKind, AluOperation
+from triptych.neuron.isa.functions import FUNCTIONS
+from triptych.neuron.isa.hardware import Space
+from triptych.neuron.isa.row import Check, Subject
+
+
+def same_partitions(first: str, *others: str) -> Check:
+    """The operands have as many partitions as `first`."""
+
+    def check(subject: Subject) -> None:
+        expected = subject.instruction.region(first).partitions
+        for name in others:
+            region = subject.region(name)
+            if region is not None and region.partitions != expected:
+                raise subject.refuse(
+                    f"{subject.describe(name)} has {region.partitions} partitions, "
+                    f"{subject.describe(first)} has {expected}: they must be equal",
+                    "engines do not broadcast over partitions: nl.broadcast_to makes the copy",
+                )
+
+    return check
+
+
+def same_elements(first: str, *others: str) -> Check:
+    """The operands have as many elements in each partition as `first`: no engine broadcasts a tile."""
+
+    def check(subject: Subject) -> None:
+        expected = subject.instruction.region(first).free
+        for name in others:
+            region = subject.region(name)
+            if region is not None and region.free != expected:
+                raise subject.refuse(
+                    f"'{first}' free total elements {expected} != '{name}' free total elements {region.free} "
+                    f"({subject.describe(name)} has the shape {list(region.shape)})",
+                    "tiles are not broadcast: nisa.tensor_scalar takes an operand of one element a partition",
+                )
+
+    return check
+
+
+def one_a_partition(name: str, like: str, *, float32: bool = True) -> Check:
+    """The operand is a number, or a tile of one element in each partition of `like`."""
+
+    def check(subject: Subject) -> None:
+        region = subject.region(name)
+        if region is None:
+            return
+        expected = subject.instruction.region(like).partitions
+        if region.free != 1 or region.partitions != expected:
+            raise subject.refuse(
+                f"{subject.describe(name)} has the shape {list(region.shape)}; expected [{expected}, 1] or a number"
+            )
+        dtype = subject.tensor(name).dtype
+        if float32 and dtype.name != "f32":
+            raise subject.refuse(f"'{name}' must be float32, got {dtype.numpy} ({subject.describe(name)})")
+
+    return check
+
+
+def not_both_in_psum(first: str, second: str) -> Check:
+    """At most one of the inputs lies in PSUM: there is one read port."""
+
+    def check(subject: Subject) -> None:
+        names = [name for name in (first, second) if subject.region(name) is not None]
+        if len(names) == 2 and all(subject.tensor(name).space is Space.PSUM for name in names):
+            raise subject.refuse(
+                f"{subject.describe(first)} and {subject.describe(second)} both lie in PSUM",
+                "copy one of them to SBUF first: nisa.tensor_copy",
+            )
+
+    return check
+
+
+def same_dtype(first: str, second: str) -> Check:
+    """Both operands have one dtype."""
+
+    def check(subject: Subject) -> None:
+        if subject.region(first) is None or subject.region(second) is None:
+            return
+        left, right = subject.tensor(first).dtype, subject.tensor(second).dtype
+        if left != right:
+            raise subject.refuse(
+                f"{subject.describe(first)} is {left.numpy}, {subject.describe(second)} is {right.numpy}: "
+                "they must have one dtype"
+            )
+
+    return check
+
+
+def alu_operation(subject: Subject, attribute: str) -> AluOperation:
+    """The operation that an attribute names.
+
+    Raises:
+        NkiError: for one that no engine has.
+        UnknownName: for a name that NKI does not know either.
+    """
+    name = str(subject.instruction.attributes[attribute])
+    if name in ABSENT:
+        raise subject.refuse(f"'{name}' has no hardware instruction", ABSENT[name])
+    if name not in ALU:
+        raise UnknownName.of("operation", name, ALU, subject.instruction.where)
+    return ALU[name]
+
+
+def alu(attribute: str, *operands: str, reduction: bool = False) -> Check:
+    """The attribute names an operation that the engine has, on operands whose dtypes it takes."""
+
+    def check(subject: Subject) -> None:
+        if subject.instruction.attributes.get(attribute) is None:
+            return
+        operation = alu_operation(subject, attribute)
+        engine = subject.instruction.engine
+        if engine not in operation.engines:
+            able = ", ".join(one.value for one in operation.engines)
+            raise subject.refuse(f"the {engine.value} engine has no '{operation.name}'; engines that have it: {able}")
+        if reduction and not operation.reduces:
+            raise subject.refuse(f"'{operation.name}' cannot reduce")
+        if operation.kind is AluKind.BITVEC:
+            _integers(subject, operation, operands)
+
+    return check
+
+
+def _integers(subject: Subject, operation: AluOperation, operands: tuple[str, ...]) -> None:
+    for name in operands:
+        if subject.region(name) is not None and subject.tensor(name).dtype.numpy.kind not in "iu":
+            raise subject.refuse(
+                f"'{operation.name}' works on integers; {subject.describe(name)} is {subject.tensor(name).dtype.numpy}"
+            )
+
+
+def activation_function(subject: Subject) -> None:
+    """The attribute `function` names an activation function."""
+    name = str(subject.instruction.attributes["function"])
+    if name not in FUNCTIONS:
+        raise UnknownName.of("activation function", name, FUNCTIONS, subject.instruction.where)

@@ -1,0 +1,166 @@
+"""Trace <-> JSON text. The text is the program of a plan: deterministic, so that equal traces have equal digests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any, cast
+
+from triptych.core.dtypes import dtype_of
+from triptych.core.errors import PlanError, TriptychError
+from triptych.core.launches import Finding, Severity
+from triptych.core.source import SourceLocation
+from triptych.neuron.isa.hardware import Engine, Space
+from triptych.neuron.isa.trace import AttributeValue, Instruction, Operand, Region, Tensor, Trace
+
+SCHEMA = "triptych.neuron-trace/1"
+
+
+def to_json(trace: Trace) -> str:
+    """The trace as JSON text, without blanks."""
+    files: dict[str, int] = {}
+    programs = [[_instruction(one, files) for one in program] for program in trace.programs]
+    document = {
+        "schema": SCHEMA,
+        "kernel": trace.kernel,
+        "target": trace.target,
+        "generation": trace.generation,
+        "grid": trace.grid,
+        "tensors": [_tensor(tensor) for tensor in trace.tensors],
+        "arguments": trace.arguments,
+        "outputs": trace.outputs,
+        "programs": programs,
+        "notices": [_notice(finding, files) for finding in trace.notices],
+        "files": list(files),
+    }
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str) -> Trace:
+    """The trace of a JSON text; its instructions are not verified yet.
+
+    Raises:
+        PlanError: for text that is no trace.
+    """
+    try:
+        document = json.loads(text)
+        if document["schema"] != SCHEMA:
+            raise PlanError(f"a Neuron trace of schema {document['schema']!r}; expected {SCHEMA!r}")
+        files = [str(name) for name in document["files"]]
+        return Trace(
+            str(document["kernel"]),
+            str(document["target"]),
+            str(document["generation"]),
+            _integers(document["grid"]),
+            tuple(_read_tensor(row) for row in document["tensors"]),
+            _integers(document["arguments"]),
+            _integers(document["outputs"]),
+            tuple(tuple(_read_instruction(row, files) for row in program) for program in document["programs"]),
+            tuple(_read_notice(row, files) for row in document["notices"]),
+        )
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, TriptychError) as error:
+        if isinstance(error, PlanError):
+            raise
+        raise PlanError(f"a damaged Neuron trace: {type(error).__name__}: {error}") from error
+
+
+def _place(where: SourceLocation, files: dict[str, int]) -> list[int]:
+    return [files.setdefault(where.file, len(files)), where.line]
+
+
+def _read_place(row: list[int], files: list[str]) -> SourceLocation:
+    return SourceLocation(files[row[0]], int(row[1]))
+
+
+def _instruction(one: Instruction, files: dict[str, int]) -> list[Any]:
+    operands = {name: _operand(operand) for name, operand in one.operands.items()}
+    attributes = {name: _value(value) for name, value in one.attributes.items()}
+    return [one.operation, one.engine.value, operands, attributes, _place(one.where, files)]
+
+
+def _read_instruction(row: list[Any], files: list[str]) -> Instruction:
+    operation, engine, operands, attributes, where = row
+    return Instruction(
+        str(operation),
+        Engine(engine),
+        {name: _read_operand(operand) for name, operand in operands.items()},
+        {name: _read_value(value) for name, value in attributes.items()},
+        _read_place(where, files),
+    )
+
+
+def _operand(operand: Operand) -> object:
+    if isinstance(operand, Region):
+        return {"tensor": operand.tensor, "offset": operand.offset, "pattern": operand.pattern}
+    return _value(operand)
+
+
+def _read_operand(row: object) -> Operand:
+    if isinstance(row, Mapping) and "tensor" in row:
+        fields = cast("Mapping[str, Any]", row)
+        pattern = tuple((int(step), int(count)) for step, count in fields["pattern"])
+        return Region(int(fields["tensor"]), int(fields["offset"]), pattern)
+    return float(cast("float", _read_value(cast("object", row))))
+
+
+def _value(value: AttributeValue) -> object:
+    """JSON has no infinities: they travel as `{"float": "inf"}`."""
+    if isinstance(value, tuple):
+        return [_value(part) for part in value]
+    if isinstance(value, float) and not isfinite(value):
+        return {"float": repr(value)}
+    return value
+
+
+def _read_value(value: object) -> AttributeValue:
+    if isinstance(value, list):
+        return tuple(_read_value(part) for part in cast("list[object]", value))
+    if isinstance(value, Mapping):
+        return float(cast("Mapping[str, str]", value)["float"])
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise PlanError(f"a damaged Neuron trace: {value!r} is no attribute")
+
+
+def _tensor(tensor: Tensor) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": tensor.name,
+        "space": tensor.space.value,
+        "dtype": tensor.dtype.name,
+        "partitions": tensor.partitions,
+        "free": tensor.free,
+        "shape": tensor.shape,
+    }
+    optional = {"strides": tensor.strides, "origin": tensor.origin, "zeroed": tensor.zeroed, "shared": tensor.shared}
+    return row | {name: value for name, value in optional.items() if value}
+
+
+def _read_tensor(row: Mapping[str, Any]) -> Tensor:
+    return Tensor(
+        str(row["name"]),
+        Space(row["space"]),
+        dtype_of(str(row["dtype"])),
+        int(row["partitions"]),
+        int(row["free"]),
+        _integers(row["shape"]),
+        _integers(row.get("strides", ())),
+        int(row.get("origin", 0)),
+        bool(row.get("zeroed", False)),
+        bool(row.get("shared", False)),
+    )
+
+
+def _notice(finding: Finding, files: dict[str, int]) -> list[Any]:
+    where = None if finding.where is None else _place(finding.where, files)
+    return [finding.check, finding.severity.value, finding.message, where]
+
+
+def _read_notice(row: list[Any], files: list[str]) -> Finding:
+    check, severity, message, where = row
+    place = None if where is None else _read_place(where, files)
+    return Finding(str(check), Severity(severity), str(message), place)
+
+
+def _integers(values: Iterable[int]) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)

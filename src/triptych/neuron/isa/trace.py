@@ -1,0 +1,130 @@
+"""The trace: the instructions that a kernel issues, over regions of declared tensors. No data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from triptych.core.dtypes import DType
+from triptych.core.launches import Finding
+from triptych.core.source import SourceLocation
+from triptych.neuron.isa.hardware import Engine, Space
+
+Pattern = tuple[tuple[int, int], ...]
+"""An access pattern, outermost axis first: (step in elements, count) an axis."""
+
+AttributeValue = None | bool | int | float | str | tuple["AttributeValue", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A declared tensor.
+
+    On chip it is `partitions` rows of `free` elements. In HBM `partitions` is 1 and `free` counts the elements from
+    the lowest to the highest address; an argument's element (0, 0, …) lies `origin` elements behind the lowest.
+    """
+
+    name: str
+    space: Space
+    dtype: DType
+    partitions: int
+    free: int
+    shape: tuple[int, ...]
+    """As the author declared it; of an argument: what the bound array must have."""
+    strides: tuple[int, ...] = ()
+    """Elements, of an argument only; an axis of one element has stride 0."""
+    origin: int = 0
+    zeroed: bool = False
+    """PSUM that starts an accumulation: reads as zero until a matmul has written it, at the cost of no instruction."""
+    shared: bool = False
+    """HBM that the kernel declares and all programs of the grid see; its contents start undefined."""
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return self.partitions * self.free
+
+    @property
+    def bytes_per_partition(self) -> int:
+        """Bytes that it takes in each partition (in HBM: in all)."""
+        return self.free * self.dtype.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Elements of a tensor: `offset` and steps count elements; on chip the first axis walks the partitions.
+
+    Element e of partition p of an on-chip tensor has the offset p * free + e.
+    """
+
+    tensor: int
+    offset: int
+    pattern: Pattern
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The counts of all axes."""
+        return tuple(count for _, count in self.pattern)
+
+    @property
+    def size(self) -> int:
+        """Elements visited."""
+        return prod(count for _, count in self.pattern)
+
+    @property
+    def partitions(self) -> int:
+        """The count of the first axis."""
+        return self.pattern[0][1] if self.pattern else 1
+
+    @property
+    def free(self) -> int:
+        """Elements visited in each partition."""
+        return prod(count for _, count in self.pattern[1:])
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The lowest and the highest offset visited."""
+        low = high = self.offset
+        for step, count in self.pattern:
+            reach = step * (count - 1)
+            low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+        return low, high
+
+
+Operand = Region | float
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One engine instruction: operands by the row's names, absent optional ones left out."""
+
+    operation: str
+    engine: Engine
+    operands: Mapping[str, Operand]
+    attributes: Mapping[str, AttributeValue]
+    where: SourceLocation
+
+    def region(self, name: str) -> Region:
+        """The operand `name`, which must be a region (verification makes sure of it)."""
+        operand = self.operands[name]
+        assert isinstance(operand, Region), name
+        return operand
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a kernel does on a NeuronCore: one list of instructions a program of the grid."""
+
+    kernel: str
+    target: str
+    generation: str
+    """`beta1` (neuronxcc.nki) or `current` (nki): whose compiler's rules hold."""
+    grid: tuple[int, ...]
+    tensors: tuple[Tensor, ...]
+    arguments: tuple[int, ...]
+    """The tensors that the launch's arguments are bound to, in their order."""
+    outputs: tuple[int, ...]
+    """The arguments that the kernel returns."""
+    programs: tuple[tuple[Instruction, ...], ...]
+    notices: tuple[Finding, ...] = ()

@@ -1,0 +1,146 @@
+"""Verification of an instruction against its row and the hardware: what the compiler refuses, with file and line.
+
+The language calls it for each instruction that it records; the machine calls it again for a trace that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triptych.core.errors import UnknownName
+from triptych.neuron.isa import dma_rows, gpsimd_rows, scalar_rows, tensor_rows, vector_rows
+from triptych.neuron.isa.hardware import Engine, Hardware, Space
+from triptych.neuron.isa.row import ROWS, OperandRule, Row, Subject
+from triptych.neuron.isa.trace import Instruction, Region, Tensor
+
+# Importing the modules fills the table.
+ROW_MODULES = (tensor_rows, vector_rows, scalar_rows, gpsimd_rows, dma_rows)
+
+
+def find_row(instruction: Instruction) -> Row:
+    """The row of an instruction.
+
+    Raises:
+        UnknownName: where there is none.
+    """
+    found = ROWS.get(instruction.operation)
+    if found is None:
+        raise UnknownName.of("instruction", instruction.operation, ROWS, instruction.where)
+    return found
+
+
+def verify(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware, generation: str) -> None:
+    """Check operands, engine, spaces, bounds, partitions, and the row's own rules.
+
+    Raises:
+        NkiLimitError: for a size or a place that the hardware does not have.
+        NkiError: for any other broken rule.
+        UnknownName: for an instruction, operand, attribute or operation that there is not.
+    """
+    subject = Subject(instruction, find_row(instruction), tensors, hardware, generation)
+    _check_names(subject)
+    for rule in subject.row.operands:
+        region = subject.region(rule.name)
+        if region is not None:
+            _check_region(subject, rule, region)
+    for check in subject.row.checks:
+        check(subject)
+
+
+def _check_names(subject: Subject) -> None:
+    instruction, row = subject.instruction, subject.row
+    if instruction.engine not in row.engines:
+        able = ", ".join(engine.value for engine in row.engines)
+        raise subject.refuse(f"the {instruction.engine.value} engine does not execute it; engines that do: {able}")
+    for name in instruction.operands:
+        if row.rule(name) is None:
+            raise UnknownName.of(
+                f"operand of {row.name}", name, [rule.name for rule in row.operands], instruction.where
+            )
+    for name in instruction.attributes:
+        if name not in row.attributes:
+            raise UnknownName.of(f"attribute of {row.name}", name, row.attributes, instruction.where)
+    for rule in row.operands:
+        operand = instruction.operands.get(rule.name)
+        if operand is None and not rule.optional:
+            raise subject.refuse(f"operand '{rule.name}' is missing")
+        if operand is not None and not isinstance(operand, Region) and not rule.immediate:
+            raise subject.refuse(f"operand '{rule.name}' is the number {operand}; expected a tile")
+
+
+def _check_region(subject: Subject, rule: OperandRule, region: Region) -> None:
+    if not 0 <= region.tensor < len(subject.tensors) or any(count < 1 for _, count in region.pattern):
+        raise subject.refuse(f"operand '{rule.name}' is an empty region or one of no tensor")
+    space = subject.tensors[region.tensor].space
+    if space not in rule.spaces:
+        expected = sorted(allowed.value for allowed in rule.spaces)
+        raise subject.refuse(f"{rule.name} must be in {expected}, got {space.value} ({subject.describe(rule.name)})")
+    if space is Space.PSUM and subject.instruction.engine is Engine.GPSIMD:
+        raise subject.refuse(f"{subject.describe(rule.name)} lies in PSUM, which the gpsimd engine cannot reach")
+    if space.on_chip:
+        _check_tile(subject, rule.name, region)
+    else:
+        _check_bounds(subject, rule.name, region)
+
+
+def _check_bounds(subject: Subject, name: str, region: Region) -> None:
+    low, high = region.bounds
+    size = subject.tensors[region.tensor].size
+    if low < 0 or high >= size:
+        raise subject.exceed(f"{subject.describe(name)} is accessed at elements {low} to {high}; it has {size}")
+
+
+def _check_tile(subject: Subject, name: str, region: Region) -> None:
+    limit = subject.hardware.partitions
+    if region.partitions > limit:
+        raise subject.exceed(
+            f"partition dimension {region.partitions} of {subject.describe(name)} exceeds the limit {limit} (pmax)",
+            f"work on tiles of at most {limit} partitions",
+        )
+    _check_bounds(subject, name, region)
+    free = subject.tensors[region.tensor].free
+    step = region.pattern[0][0] if region.partitions > 1 else free
+    low, high = Region(region.tensor, region.offset % free, region.pattern[1:]).bounds
+    if step % free or low < 0 or high >= free:
+        raise subject.refuse(
+            f"{subject.describe(name)} leaves its partitions: partition step {step}, free elements {low} to {high} "
+            f"of {free}",
+            "the first axis of an on-chip tile walks the partitions, the others stay inside one",
+        )
+    _check_free_axes(subject, name, region)
+    if subject.instruction.engine is not Engine.DMA:
+        _check_start(subject, name, region, region.offset // free)
+
+
+def _check_free_axes(subject: Subject, name: str, region: Region) -> None:
+    axes = merged_axes(region.pattern[1:])
+    if axes > subject.hardware.free_axes:
+        raise subject.exceed(
+            f"{subject.describe(name)} is walked along {axes} free axes; the limit is {subject.hardware.free_axes}"
+        )
+
+
+def merged_axes(pattern: Sequence[tuple[int, int]]) -> int:
+    """How many axes are left when neighbours that form one run of equal steps are joined."""
+    axes = 0
+    inner: tuple[int, int] | None = None
+    for step, count in reversed(pattern):
+        if count == 1:
+            continue
+        if inner is None or step != inner[0] * inner[1]:
+            axes, inner = axes + 1, (step, count)
+        else:
+            inner = (inner[0], inner[1] * count)
+    return axes
+
+
+def _check_start(subject: Subject, name: str, region: Region, start: int) -> None:
+    """Where a compute operand may begin. Source: the architecture guide's rule of start partitions."""
+    partitions = region.partitions
+    starts = (0,) if partitions > 64 else (0, 64) if partitions > 32 else (0, 32, 64, 96)
+    if start not in starts:
+        raise subject.exceed(
+            f"invalid access of {partitions} partitions starting at partition {start} by {subject.describe(name)}; "
+            f"so many may start at {', '.join(map(str, starts))}",
+            "move the data with nisa.dma_copy, which reaches any partition",
+        )

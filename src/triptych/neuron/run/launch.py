@@ -1,0 +1,153 @@
+"""The machine's entry: a launch of a serialised trace on the caller's memory -> what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triptych.core.arrays import Handle, Storage
+from triptych.core.errors import ArgumentError, LaunchError, PlanError
+from triptych.core.launches import LaunchRecord, Severity
+from triptych.core.plan import Argument, Launch, Program
+from triptych.neuron.isa.hardware import Hardware, Space, hardware
+from triptych.neuron.isa.occupancy import peak, verify_capacity
+from triptych.neuron.isa.serialise import from_json
+from triptych.neuron.isa.trace import Tensor, Trace
+from triptych.neuron.isa.verify import verify
+from triptych.neuron.run.buffers import Buffer, Shadow, new_buffer
+from triptych.neuron.run.findings import Findings
+from triptych.neuron.run.program import ProgramRun
+from triptych.neuron.run.tally import Tally
+
+_CACHED_TRACES = 32
+
+Memory = Mapping[Storage, NDArray[np.uint8]]
+
+
+def run_launch(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
+    """Execute a Neuron program on `memory`, the bytes of every storage that its arguments view.
+
+    Raises:
+        NkiError: where an instruction breaks a rule of its row.
+        ArgumentError: where an argument is not what the trace was made for.
+        PlanError: where the program is no trace.
+    """
+    trace, limits = load_trace(program)
+    if tuple(launch.grid) != full_grid(trace.grid):
+        raise LaunchError(f"the trace was made for the grid {full_grid(trace.grid)}; the launch has {launch.grid}")
+    shared = _bind_arguments(trace, launch.arguments, memory)
+    tally, findings = Tally(), Findings(trace.notices)
+    with np.errstate(all="ignore"):
+        for index in range(len(trace.programs)):
+            ProgramRun(trace, index, limits, shared, tally, findings).run()
+    _check_outputs(trace, shared, findings)
+    counters = tally.counters(_launch_counters(trace, shared))
+    return LaunchRecord(
+        trace.kernel, "neuron", program.language, limits.target, full_grid(trace.grid), (1, 1, 1), 0,
+        counters, tally.lines(), findings.all(),
+    )  # fmt: skip
+
+
+def full_grid(grid: tuple[int, ...]) -> tuple[int, int, int]:
+    """An SPMD grid of any rank as three numbers: axes behind the second are joined into the third."""
+    padded = (*grid, 1, 1, 1)
+    rest = int(np.prod(grid[2:], dtype=np.int64)) if len(grid) > 2 else 1
+    return padded[0], padded[1], rest
+
+
+def load_trace(program: Program) -> tuple[Trace, Hardware]:
+    """The verified trace of a program, and the limits of its target."""
+    if program.machine != "neuron":
+        raise PlanError(f"a program for the machine '{program.machine}' was given to the Neuron machine")
+    return _load(program.text, program.target)
+
+
+@lru_cache(_CACHED_TRACES)
+def _load(text: str, target: str) -> tuple[Trace, Hardware]:
+    trace, limits = from_json(text), hardware(target)
+    if hardware(trace.target) is not limits:
+        raise PlanError(f"a trace for {trace.target} in a program for {target}")
+    if len(trace.programs) != int(np.prod(trace.grid, dtype=np.int64)):
+        raise PlanError(f"a trace of {len(trace.programs)} programs for the grid {trace.grid}")
+    _check_tensors(trace, limits)
+    for program in trace.programs:
+        for instruction in program:
+            verify(instruction, trace.tensors, limits, trace.generation)
+        verify_capacity(program, trace.tensors, limits)
+    return trace, limits
+
+
+def _check_tensors(trace: Trace, limits: Hardware) -> None:
+    for tensor in trace.tensors:
+        partitions = limits.partitions if tensor.space.on_chip else 1
+        if not 1 <= tensor.partitions <= partitions or tensor.free < 1:
+            raise PlanError(f"tensor `{tensor.name}` has {tensor.partitions} partitions of {tensor.free} elements")
+    for index in (*trace.arguments, *trace.outputs):
+        if not 0 <= index < len(trace.tensors) or trace.tensors[index].space is not Space.HBM:
+            raise PlanError(f"argument {index} of the trace is no tensor in HBM")
+
+
+def _bind_arguments(trace: Trace, arguments: tuple[Argument, ...], memory: Memory) -> dict[int, Buffer]:
+    """Buffers over the caller's memory for the arguments, and new ones for what all programs share."""
+    if len(arguments) != len(trace.arguments):
+        raise ArgumentError(f"{trace.kernel} takes {len(trace.arguments)} tensors; the launch has {len(arguments)}")
+    shadows: dict[Storage, Shadow] = {}
+    buffers: dict[int, Buffer] = {}
+    for index, argument in zip(trace.arguments, arguments, strict=True):
+        if not isinstance(argument, Handle):
+            raise ArgumentError(f"argument `{trace.tensors[index].name}` of {trace.kernel} must be a tensor")
+        shadow = shadows.setdefault(argument.storage, Shadow.of(argument.storage.size))
+        buffers[index] = _bind(trace.tensors[index], argument, memory, shadow)
+    for index, tensor in enumerate(trace.tensors):
+        if tensor.shared and index not in buffers:
+            buffers[index] = new_buffer(tensor)
+    return buffers
+
+
+def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow) -> Buffer:
+    item = tensor.dtype.bytes
+    steps = tuple(
+        stride // item if count > 1 else 0 for stride, count in zip(handle.strides, handle.shape, strict=True)
+    )
+    expected = tuple(step if count > 1 else 0 for step, count in zip(tensor.strides, tensor.shape, strict=True))
+    if (handle.dtype, handle.shape, steps) != (tensor.dtype, tensor.shape, expected):
+        raise ArgumentError(
+            f"argument `{tensor.name}` is {handle.dtype} {list(handle.shape)} with steps {list(steps)}; "
+            f"the trace was made for {tensor.dtype} {list(tensor.shape)} with steps {list(expected)}"
+        )
+    data = memory.get(handle.storage)
+    base = handle.offset - tensor.origin * item
+    if data is None or base < 0 or base + tensor.size * item > len(data):
+        raise ArgumentError(f"argument `{tensor.name}` does not lie within its storage '{handle.storage.name}'")
+    buffer = Buffer(tensor, data, base, shadow=shadow, writable=bool(data.flags.writeable))
+    if tensor.shared:
+        buffer.defined = np.zeros(tensor.size, np.bool_)
+    return buffer
+
+
+def _check_outputs(trace: Trace, shared: Mapping[int, Buffer], findings: Findings) -> None:
+    """Report outputs of which elements were never stored."""
+    for index in trace.outputs:
+        defined = shared[index].defined
+        if defined is not None:
+            missing = int(defined.size - np.count_nonzero(defined))
+            name = shared[index].tensor.name
+            message = f"{missing} of {defined.size} elements of the output `{name}` have no defined value"
+            findings.add("outputcheck", Severity.WARNING, message, None)
+
+
+def _launch_counters(trace: Trace, shared: Mapping[int, Buffer]) -> dict[str, int]:
+    shadows = {id(buffer.shadow): buffer.shadow for buffer in shared.values() if buffer.shadow is not None}
+    peaks = {
+        space: max((peak(program, trace.tensors, space).bytes for program in trace.programs), default=0)
+        for space in (Space.SBUF, Space.PSUM)
+    }
+    return {
+        "hbm.load.compulsory_bytes": sum(int(np.count_nonzero(shadow.loads)) for shadow in shadows.values()),
+        "hbm.store.compulsory_bytes": sum(int(np.count_nonzero(shadow.stores)) for shadow in shadows.values()),
+        "sbuf.peak_bytes": peaks[Space.SBUF],
+        "psum.peak_bytes": peaks[Space.PSUM],
+    }

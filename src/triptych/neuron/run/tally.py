@@ -1,0 +1,82 @@
+"""Counting: what each instruction adds to the counters of its launch and of its source line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from triptych.core.counters import Counter, Counters, Provenance
+from triptych.core.launches import Line
+from triptych.core.source import SourceLocation
+from triptych.neuron.isa.hardware import Engine, Hardware, Space
+from triptych.neuron.isa.row import Subject
+from triptych.neuron.isa.trace import Instruction, Region, Tensor
+from triptych.neuron.isa.verify import find_row
+
+_ELEMENT_ENGINES = frozenset({Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD})
+_FLOAT_KINDS: Mapping[str, str] = {"f8e4m3": "fp8", "f8e4m3fn": "fp8", "f8e5m2": "fp8"}
+
+
+def unit_of(name: str) -> str:
+    """The unit of a Neuron counter."""
+    family = name.partition(".")[0]
+    if "bytes" in name:
+        return "bytes"
+    return {"instructions": "instructions", "elements": "elements", "flops": "FLOPs", "dma": "transfers"}[family]
+
+
+def counts(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware) -> Iterator[tuple[str, int]]:
+    """The counters that one instruction adds to, and by how much."""
+    engine = instruction.engine
+    yield f"instructions.{engine.value}", 1
+    if engine is Engine.DMA:
+        yield from _transfer(instruction, tensors)
+        return
+    regions = [operand for operand in instruction.operands.values() if isinstance(operand, Region)]
+    if engine in _ELEMENT_ENGINES:
+        yield f"elements.{engine.value}", max(region.size for region in regions)
+    row = find_row(instruction)
+    flops = row.flops(Subject(instruction, row, tensors, hardware, ""))
+    if flops and engine is Engine.TENSOR:
+        kind = tensors[instruction.region("stationary").tensor].dtype.name
+        yield f"flops.tensor.{_FLOAT_KINDS.get(kind, kind)}", flops
+    elif flops:
+        yield f"flops.{engine.value}", flops
+
+
+def _transfer(instruction: Instruction, tensors: Sequence[Tensor]) -> Iterator[tuple[str, int]]:
+    """HBM's side decides: bytes read from it are loads, bytes written to it are stores."""
+    yield "dma.transfers", 1
+    for name, counter in (("src", "dma.load.bytes"), ("dst", "dma.store.bytes")):
+        region = instruction.region(name)
+        tensor = tensors[region.tensor]
+        if tensor.space is Space.HBM:
+            yield counter, region.size * tensor.dtype.bytes
+
+
+class Tally:
+    """Sums of counters, for the launch and for each source line."""
+
+    def __init__(self) -> None:
+        """Nothing counted yet."""
+        self._total: defaultdict[str, int] = defaultdict(int)
+        self._lines: dict[SourceLocation, defaultdict[str, int]] = {}
+
+    def add(self, instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware) -> None:
+        """Count one executed instruction."""
+        line = self._lines.setdefault(instruction.where, defaultdict(int))
+        for name, value in counts(instruction, tensors, hardware):
+            self._total[name] += value
+            line[name] += value
+
+    def counters(self, extra: Mapping[str, int]) -> Counters:
+        """The launch's counters; `extra` are those that only the launch has."""
+        return _counters({**self._total, **extra})
+
+    def lines(self) -> tuple[Line, ...]:
+        """The counters of each source line, in the order of the source."""
+        return tuple(Line(where, _counters(self._lines[where])) for where in sorted(self._lines))
+
+
+def _counters(values: Mapping[str, int]) -> Counters:
+    return Counters({name: Counter(values[name], unit_of(name), Provenance.COUNTED_NKI) for name in sorted(values)})

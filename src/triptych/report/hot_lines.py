@@ -1,0 +1,113 @@
+"""Source lines by what they cost, over all launches of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from triptych.core.counters import Counter, Counters
+from triptych.core.source import SourceLocation
+from triptych.report.columns import ABSENT, CONFLICTS, REQUESTS, SECTORS, quotient, total
+from triptych.report.launch import Launch
+from triptych.report.quantities import count, percent, ratio, size
+
+INSTRUCTIONS: Mapping[str, tuple[str, ...]] = {
+    "gpu": ("instructions.warp",),
+    "neuron": tuple(f"instructions.{engine}" for engine in ("tensor", "vector", "scalar", "gpsimd", "dma")),
+}
+"""By machine: what counts as an instruction of a line."""
+
+_FLOPS = tuple(
+    f"flops.{pipe}"
+    for pipe in (
+        *("f32", "f64", "f16", "bf16", "vector", "scalar", "gpsimd"),
+        *(f"tensor.{dtype}" for dtype in ("f16", "bf16", "tf32", "f64", "s8", "fp8", "f32")),
+    )
+)
+_DMA = ("dma.load.bytes", "dma.store.bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class HotLine:
+    """A line of a kernel, its counters summed over the kernel's launches, and its share of their instructions."""
+
+    kernel: str
+    machine: str
+    where: SourceLocation
+    counters: Counters
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class LineColumn:
+    """A heading and what stands under it for a line."""
+
+    heading: str
+    cell: Callable[[HotLine], str]
+
+
+def _sectors_per_request(line: HotLine) -> str:
+    value = quotient(line.counters, SECTORS, REQUESTS)
+    return ABSENT if value is None else ratio(value)
+
+
+def _summed(*names: str) -> Callable[[HotLine], str]:
+    return lambda line: count(total(line.counters, *names))
+
+
+LINE_COLUMNS: Mapping[str, Sequence[LineColumn]] = {
+    "gpu": (
+        LineColumn("instr.", lambda line: percent(line.share)),
+        LineColumn("FLOPs", _summed(*_FLOPS)),
+        LineColumn("sectors", _summed(*SECTORS)),
+        LineColumn("sectors\n/request", _sectors_per_request),
+        LineColumn("bank\nconflicts", _summed(*CONFLICTS)),
+    ),
+    "neuron": (
+        LineColumn("instr.", lambda line: percent(line.share)),
+        LineColumn("FLOPs", _summed(*_FLOPS)),
+        LineColumn("DMA\nbytes", lambda line: size(total(line.counters, *_DMA))),
+    ),
+}
+"""By machine."""
+
+
+def hot_lines(launches: Iterable[Launch], per_kernel: int = 5) -> list[HotLine]:
+    """The costliest lines of every kernel, kernels in order of first launch.
+
+    A line's cost is the largest of its shares of the kernel's instructions, sectors (or DMA bytes) and bank conflicts,
+    so that a line that moves little but conflicts much is seen too.
+    """
+    gathered: dict[tuple[str, str], dict[SourceLocation, list[Counters]]] = {}
+    for launch in launches:
+        lines = gathered.setdefault((launch.record.kernel, launch.record.machine), {})
+        for line in launch.record.lines:
+            lines.setdefault(line.where, []).append(line.counters)
+    found: list[HotLine] = []
+    for (kernel, machine), lines in gathered.items():
+        sums = {where: _sum(several) for where, several in lines.items()}
+        cost = _costs(sums, machine)
+        ordered = sorted(sums, key=lambda where: (-max(cost[where]), where))[:per_kernel]
+        found += [HotLine(kernel, machine, where, sums[where], cost[where][0]) for where in ordered]
+    return found
+
+
+def _sum(several: Sequence[Counters]) -> Counters:
+    """Counts add; a ratio (lanes) is left out, since a sum of ratios means nothing."""
+    sums: dict[str, Counter] = {}
+    for counters in several:
+        for name, counter in counters.items():
+            if counter.unit == "lanes":
+                continue
+            before = sums[name].value if name in sums else 0
+            sums[name] = Counter(before + counter.value, counter.unit, counter.provenance)
+    return Counters(sums)
+
+
+def _costs(sums: Mapping[SourceLocation, Counters], machine: str) -> dict[SourceLocation, tuple[float, ...]]:
+    kinds = (INSTRUCTIONS[machine], SECTORS if machine == "gpu" else _DMA, CONFLICTS)
+    wholes = [sum(total(counters, *names) for counters in sums.values()) or 1 for names in kinds]
+    return {
+        where: tuple(total(counters, *names) / whole for names, whole in zip(kinds, wholes, strict=True))
+        for where, counters in sums.items()
+    }

@@ -1,0 +1,109 @@
+"""Launches -> a JSON document of the form `triptych.run/1`, whose JSON Schema lies beside this file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, cast
+
+from triptych.core.counters import Counter
+from triptych.core.launches import Finding, Line
+from triptych.core.source import SourceLocation
+from triptych.model import Roofline
+from triptych.report.launch import Launch
+
+SCHEMA = "triptych.run/1"
+"""The document's `schema`: it changes when a reader would have to."""
+
+
+@cache
+def schema() -> Mapping[str, Any]:
+    """The JSON Schema (draft 2020-12) of the document."""
+    text = files("triptych.report").joinpath("schemas/run-1.schema.json").read_text(encoding="utf-8")
+    return cast("Mapping[str, Any]", json.loads(text))
+
+
+def document(launches: Iterable[Launch], *, script: str, arguments: Sequence[str], exit_status: int) -> dict[str, Any]:
+    """The whole run: the script, its arguments, its own exit status, and every launch in order."""
+    return {
+        "schema": SCHEMA,
+        "script": script,
+        "arguments": list(arguments),
+        "exit_status": exit_status,
+        "launches": [launch_json(launch) for launch in launches],
+    }
+
+
+def dumps(value: Mapping[str, Any]) -> str:
+    """JSON text, as strict JSON allows: a NaN or an infinity in a counter is an error of ours, never output."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def launch_json(launch: Launch) -> dict[str, Any]:
+    """One launch, of the form `launch` in the schema."""
+    record = launch.record
+    return {
+        "kernel": record.kernel,
+        "language": record.language,
+        "chip": launch.chip.name,
+        "target": record.target,
+        "grid": list(record.grid),
+        "block": list(record.block),
+        "shared_bytes": record.shared_bytes,
+        "counters": _counters(record.counters),
+        "model": _counters(launch.roofline.counters()),
+        "roofline": _roofline(launch.roofline),
+        "notes": list(launch.roofline.notes),
+        "lines": [_line(line) for line in record.lines],
+        "findings": [_finding(finding) for finding in record.findings],
+    }
+
+
+def _counters(counters: Mapping[str, Counter]) -> dict[str, Any]:
+    return {
+        name: {"value": counter.value, "unit": counter.unit, "provenance": counter.provenance.value}
+        for name, counter in counters.items()
+    }
+
+
+def _roofline(roofline: Roofline) -> dict[str, Any]:
+    return {
+        "flops": roofline.flops,
+        "bytes": roofline.bytes,
+        "memory_level": roofline.memory_level,
+        "intensity": roofline.intensity,
+        "ridge_point": roofline.ridge_point,
+        "bound": roofline.bound,
+        "limited_by": roofline.limited_by,
+        "floor_s": roofline.floor_s,
+        "estimate_s": roofline.estimate_s,
+        "fraction": roofline.fraction,
+    }
+
+
+def _frames(frames: Sequence[SourceLocation]) -> list[dict[str, Any]]:
+    return [{"file": frame.file, "line": frame.line} for frame in frames]
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "file": line.where.file,
+        "line": line.where.line,
+        "text": line.where.text,
+        "frames": _frames(line.frames),
+        "counters": _counters(line.counters),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    where = finding.where
+    return {
+        "check": finding.check,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "file": None if where is None else where.file,
+        "line": None if where is None else where.line,
+        "frames": _frames(finding.frames),
+    }

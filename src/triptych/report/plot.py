@@ -1,0 +1,125 @@
+"""A roofline as text: log-log, a letter per launch, fit for any terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triptych.report.launch import Launch
+from triptych.report.quantities import rate, ratio
+
+MARKS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_MARGIN = 11
+"""Columns left of the plot, for the labels of the vertical axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A launch on the plot: FLOP/byte and FLOP/s at the estimated time."""
+
+    mark: str
+    label: str
+    intensity: float
+    flops_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """A logarithmic axis of `cells` cells."""
+
+    low: float
+    high: float
+    cells: int
+
+    def cell(self, value: float) -> int:
+        share = (math.log10(value) - math.log10(self.low)) / (math.log10(self.high) - math.log10(self.low))
+        return round(share * (self.cells - 1))
+
+    def value(self, cell: int) -> float:
+        share = cell / (self.cells - 1)
+        return 10 ** (math.log10(self.low) + share * (math.log10(self.high) - math.log10(self.low)))
+
+    def decades(self) -> list[float]:
+        first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+        return [10.0**power for power in range(first, last + 1)]
+
+
+def points_of(launches: Sequence[Launch]) -> list[Point]:
+    """A point per launch that computes something; a launch without FLOPs or bytes has no place on a log-log plot."""
+    placed = [launch for launch in launches if launch.roofline.intensity > 0 and launch.roofline.estimate_s > 0]
+    return [
+        Point(
+            MARKS[index % len(MARKS)],
+            f"{launch.record.kernel} ({launch.record.language})",
+            launch.roofline.intensity,
+            launch.roofline.flops / launch.roofline.estimate_s,
+        )
+        for index, launch in enumerate(placed)
+    ]
+
+
+def roofline_plot(launches: Sequence[Launch], width: int, height: int = 16) -> str:
+    """The launches, all on one chip, under its memory slope and the ceilings of the pipes that they use.
+
+    `width` counts every column, `height` the rows of the plot without its axis. Empty where no launch has a place.
+    """
+    points = points_of(launches)
+    if not points:
+        return ""
+    bandwidth = launches[0].chip.memory_bytes_per_s
+    ceilings = sorted({launch.roofline.peak_flops_per_s for launch in launches if launch.roofline.flops})
+    across, up = _axes(points, bandwidth, ceilings, width, height)
+    grid = [[" "] * across.cells for _ in range(up.cells)]
+    _draw_roofs(grid, across, up, bandwidth, ceilings)
+    for point in points:
+        row, column = up.cell(point.flops_per_s), across.cell(point.intensity)
+        grid[row][column] = point.mark if grid[row][column] not in MARKS else "*"
+    return "\n".join([*_rows(grid, up), *_feet(across), *_legend(points)])
+
+
+def _axes(
+    points: Sequence[Point], bandwidth: float, ceilings: Sequence[float], width: int, height: int
+) -> tuple[_Axis, _Axis]:
+    ridge = ceilings[-1] / bandwidth
+    left = min(point.intensity for point in points) / 4
+    right = max(ridge, *(point.intensity for point in points)) * 4
+    bottom = min(min(point.flops_per_s for point in points), left * bandwidth) / 2
+    return _Axis(left, right, max(width - _MARGIN - 2, 20)), _Axis(bottom, ceilings[-1] * 2, height)
+
+
+def _draw_roofs(grid: list[list[str]], across: _Axis, up: _Axis, bandwidth: float, ceilings: Sequence[float]) -> None:
+    for column in range(across.cells):
+        slope = bandwidth * across.value(column)
+        for ceiling in ceilings:
+            if slope >= ceiling:
+                grid[up.cell(ceiling)][column] = "─"
+        if slope < ceilings[-1]:
+            grid[up.cell(slope)][column] = "/"
+
+
+def _rows(grid: list[list[str]], up: _Axis) -> list[str]:
+    labels = {up.cell(value): rate(value, "FLOP/s") for value in up.decades()}
+    return [
+        f"{labels.get(row, ''):>{_MARGIN}} {'┤' if row in labels else '│'}{''.join(cells).rstrip()}"
+        for row, cells in reversed(list(enumerate(grid)))
+    ]
+
+
+def _feet(across: _Axis) -> list[str]:
+    line, labels = ["─"] * across.cells, [" "] * across.cells
+    for value in across.decades():
+        column = across.cell(value)
+        line[column] = "┬"
+        text = f"{value:g}"
+        start = min(max(column - len(text) // 2, 0), across.cells - len(text))
+        labels[start : start + len(text)] = text
+    indent = " " * (_MARGIN + 1)
+    return [f"{indent}└{''.join(line)}", f"{indent} {''.join(labels).rstrip()}", f"{indent} FLOP/byte"]
+
+
+def _legend(points: Sequence[Point]) -> list[str]:
+    return [
+        f"  {point.mark}  {point.label}: {ratio(point.intensity)} FLOP/byte, {rate(point.flops_per_s, 'FLOP/s')}"
+        for point in points
+    ]

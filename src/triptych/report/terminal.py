@@ -1,0 +1,167 @@
+"""Launches -> rich renderables. The command line prints them; this folder never does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from triptych.core.launches import Finding, LaunchRecord, Severity
+from triptych.report.columns import COLUMNS, Column
+from triptych.report.hot_lines import LINE_COLUMNS, HotLine, hot_lines
+from triptych.report.launch import Launch
+from triptych.report.quantities import count, rate
+from triptych.report.tables import plain_table
+
+KERNEL_WIDTH = 24
+"""Columns. A longer name is folded: C++ names can fill a screen."""
+SHORT_KERNEL_WIDTH = 14
+"""Columns, in the tables after the first: a longer name is cut."""
+STYLES = {Severity.NOTICE: "cyan", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Consecutive launches that are the same in everything reported, as one row; `first` counts from 1."""
+
+    first: int
+    times: int
+    launch: Launch
+
+    @property
+    def label(self) -> str:
+        return f"{self.first}" if self.times == 1 else f"{self.first}–{self.first + self.times - 1}"
+
+
+def report(launches: Sequence[Launch], width: int) -> RenderableType:
+    """The whole report for a terminal of `width` columns."""
+    if not launches:
+        return Text("triptych: the script launched no kernel.")
+    parts: list[RenderableType] = [*_heads(launches)]
+    rows = _rows(launches)
+    for machine in COLUMNS:
+        those = [row for row in rows if row.launch.record.machine == machine]
+        parts += _launch_tables(those, machine, width) if those else []
+    parts += _line_tables(hot_lines(launches))
+    parts += _findings(launches)
+    parts += _notes(launches)
+    return Group(*parts)
+
+
+def _heads(launches: Sequence[Launch]) -> Iterable[Text]:
+    for chip in {launch.chip.name: launch.chip for launch in launches}.values():
+        bandwidth = rate(chip.memory_bytes_per_s, "B/s")
+        yield Text.assemble(("triptych", "bold"), f"  {chip.title}, {bandwidth} of memory bandwidth")
+
+
+def _shape(record: LaunchRecord) -> object:
+    return (
+        *(record.kernel, record.machine, record.language, record.target, record.grid, record.block),
+        *(record.shared_bytes, tuple(record.counters.items()), record.findings),
+    )
+
+
+def _rows(launches: Sequence[Launch]) -> list[_Row]:
+    rows: list[_Row] = []
+    first = 1
+    for _, group in groupby(launches, key=lambda launch: (launch.chip.name, _shape(launch.record))):
+        same = list(group)
+        rows.append(_Row(first, len(same), same[0]))
+        first += len(same)
+    return rows
+
+
+def _launch_tables(rows: Sequence[_Row], machine: str, width: int) -> Iterable[RenderableType]:
+    """As many tables as the columns need: each holds the columns that fit, beside the launch's number and kernel."""
+    names = max(cell_len(row.launch.record.kernel) for row in rows)
+    numbers = max(cell_len(row.label) for row in rows) + len("  ") + len("  ")
+    cells = {column: [column.cell(row.launch) for row in rows] for column in COLUMNS[machine]}
+    needs = {column: max(map(cell_len, (*column.heading.split("\n"), *texts))) + 2 for column, texts in cells.items()}
+    limits = [min(limit, max(names, len("kernel"))) for limit in (KERNEL_WIDTH, SHORT_KERNEL_WIDTH)]
+    runs = _packed(needs, width - numbers - limits[0], width - numbers - limits[1])
+    for position, columns in enumerate(runs):
+        table = plain_table()
+        table.add_column("#", justify="right", no_wrap=True)
+        if position == 0:
+            table.add_column("kernel", overflow="fold", width=limits[0])
+        else:
+            table.add_column("kernel", overflow="ellipsis", no_wrap=True, width=limits[1])
+        for column in columns:
+            table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=True)
+        for index, row in enumerate(rows):
+            table.add_row(
+                row.label, Text(row.launch.record.kernel), *(Text(cells[column][index]) for column in columns)
+            )
+        yield Text()
+        yield table
+
+
+def _packed(needs: Mapping[Column, int], first_room: int, room: int) -> list[list[Column]]:
+    """The columns in order, cut into runs that need at most the room there is; a run holds at least one column."""
+    runs: list[list[Column]] = []
+    left = 0
+    for column, need in needs.items():
+        if not runs or need > left:
+            left = room if runs else first_room
+            runs.append([])
+        runs[-1].append(column)
+        left -= need
+    return runs
+
+
+def _line_tables(lines: Sequence[HotLine]) -> Iterable[RenderableType]:
+    for (kernel, machine), group in groupby(lines, key=lambda line: (line.kernel, line.machine)):
+        columns = LINE_COLUMNS[machine]
+        table = plain_table(f"hot lines of {kernel}")
+        lines_here = [(f"{line.where.file.rsplit('/', 1)[-1]}:{line.where.line}", line) for line in group]
+        widest = max(cell_len(place) for place, _ in lines_here)
+        table.add_column("line", overflow="fold", min_width=min(widest, 24), max_width=24)
+        for column in columns:
+            table.add_column(column.heading, justify="right", no_wrap=True)
+        table.add_column("source", no_wrap=True, overflow="ellipsis", ratio=1)
+        for place, line in lines_here:
+            table.add_row(Text(place), *(Text(column.cell(line)) for column in columns), Text(line.where.text))
+        yield Text()
+        yield table
+
+
+def _findings(launches: Sequence[Launch]) -> Iterable[RenderableType]:
+    times: dict[tuple[str, Finding], int] = {}
+    for launch in launches:
+        for finding in launch.record.findings:
+            key = launch.record.kernel, finding
+            times[key] = times.get(key, 0) + 1
+    if times:
+        yield Text("\nfindings", "bold")
+    for (kernel, finding), seen in times.items():
+        again = f" (in {count(seen)} launches)" if seen > 1 else ""
+        head = (f"{finding.severity.value}", STYLES[finding.severity])
+        yield _indented(Text.assemble(head, f" {finding.check} in {kernel}{again}: {finding.message}"), 2)
+        if finding.where is not None:
+            yield _indented(Text(f"at {finding.where}  {finding.where.text}".rstrip()), 4)
+        yield from (_indented(Text(f"called from {frame}"), 4) for frame in finding.frames)
+
+
+def _indented(text: Text, columns: int) -> RenderableType:
+    return Padding(text, (0, 0, 0, columns))
+
+
+def _notes(launches: Sequence[Launch]) -> Iterable[Text]:
+    """What each launch's model says about itself, once, with how many launches it concerns where not all do."""
+    yield Text()
+    times: dict[str, int] = {}
+    for launch in launches:
+        for note in launch.roofline.notes:
+            times[note] = times.get(note, 0) + 1
+    for note, seen in times.items():
+        yield Text(note if seen == len(launches) else f"{note} ({seen} of {len(launches)} launches)", "dim")
+    yield Text(
+        "Instructions, FLOPs, bytes, sectors and conflicts are counted. Ridge, floor, estimate and fraction "
+        "(floor over estimate) are modelled, with every peak taken for achievable.",
+        "dim",
+    )

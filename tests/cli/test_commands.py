@@ -1,0 +1,123 @@
+"""Help, version, chips and instructions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import triptych
+
+from triptych import chips
+from triptych.gpu.isa import TABLE
+
+
+def test_help_names_every_command() -> None:
+    done = triptych("--help")
+    assert done.returncode == 0
+    for command in ("run", "demo", "chips", "instructions", "--version"):
+        assert command in done.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "demo", "chips", "instructions"])
+def test_every_command_has_help(command: str) -> None:
+    done = triptych(command, "--help")
+    assert done.returncode == 0
+    assert "--json" in done.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    done = triptych("--help", PYTHONPROFILEIMPORTTIME="1")
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+    assert not loaded & {"numpy", "triton", "torch", "llvmlite", "ml_dtypes"}
+
+
+def test_version() -> None:
+    done = triptych("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("triptych 0.")
+
+
+@pytest.mark.parametrize("arguments", [("--nonsense",), ("frobnicate",), ("run",), ("chips", "--nonsense")])
+def test_usage_errors(arguments: tuple[str, ...]) -> None:
+    done = triptych(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr
+
+
+def test_chips() -> None:
+    done = triptych("chips")
+    assert done.returncode == 0
+    for name in chips.names():
+        assert f"{name} " in done.stdout
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_one_chip_with_its_sources() -> None:
+    done = triptych("chips", "v100")
+    assert done.returncode == 0
+    assert "flops_per_s.tensor.f16" in done.stdout
+    assert "900000000000.0 B/s" in done.stdout
+    assert "Compilers no longer target compute capability 7.0" in done.stdout
+
+
+def test_chips_as_json(tmp_path: Path) -> None:
+    done = triptych("chips", "h100", "--json", "-")
+    (chip,) = json.loads(done.stdout)["chips"]
+    assert chip["values"]["dram_bytes_per_s"] == {
+        "value": 3.35e12,
+        "unit": "B/s",
+        "source": chips.load("h100").facts["dram_bytes_per_s"].source,
+    }
+    file = tmp_path / "chips.json"
+    done = triptych("chips", "--json", str(file))
+    assert len(json.loads(file.read_text(encoding="utf-8"))["chips"]) == len(chips.names())
+    assert "h100" in done.stdout
+
+
+def test_an_unknown_chip_is_one_clear_message() -> None:
+    done = triptych("chips", "h101")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[0] == "triptych: unknown chip 'h101'"
+    assert "did you mean h100" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_broken_chip_file_is_one_clear_message(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('name = "mine"\ntitle = "Mine"\nfamily = "gpu"\n', encoding="utf-8")
+    done = triptych("chips", str(file))
+    assert done.returncode == 2
+    assert "key 'compute_capability': is missing" in done.stderr
+    assert str(file) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_json_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    done = triptych("chips", "--json", str(tmp_path / "none" / "x.json"))
+    assert done.returncode == 2
+    assert "cannot write JSON" in done.stderr
+
+
+def test_instructions() -> None:
+    done = triptych("instructions", COLUMNS="200")
+    assert done.returncode == 0
+    assert f"{len(TABLE)} forms" in done.stdout
+    assert "add" in done.stdout
+
+
+def test_instructions_of_one_mnemonic_as_json() -> None:
+    done = triptych("instructions", "ld", "--json", "-")
+    rows = json.loads(done.stdout)["instructions"]
+    assert rows
+    assert all(row["syntax"].startswith("ld") for row in rows)
+    assert set(rows[0]) == {"syntax", "types", "section", "cost", "summary"}
+
+
+def test_an_unknown_instruction() -> None:
+    done = triptych("instructions", "ldd")
+    assert done.returncode == 2
+    assert "did you mean" in done.stderr

@@ -1,0 +1,56 @@
+"""`triptych demo`: three languages, right against float64, on the roofline."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import jsonschema
+import numpy as np
+from command import triptych
+
+from triptych.cli.demo_cases import add_problem, gelu_problem
+from triptych.report import schema
+
+KERNELS = {"vec_add", "linear", "bias_gelu", "gelu_linear"}
+
+
+def test_demo() -> None:
+    done = triptych("demo", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    value = json.loads(done.stdout)
+    validator: Any = jsonschema.Draft202012Validator(schema())
+    validator.validate(value)
+    launches = value["launches"]
+    for language in ("cuda", "triton", "nki"):
+        those = {launch["kernel"]: launch for launch in launches if launch["language"] == language}
+        assert set(those) == KERNELS
+        assert those["vec_add"]["roofline"]["intensity"] == 1 / 12
+        assert those["gelu_linear"]["roofline"]["bytes"] < sum(
+            those[kernel]["roofline"]["bytes"] for kernel in ("linear", "bias_gelu")
+        )
+
+
+def test_demo_for_a_person() -> None:
+    done = triptych("demo", "--chip", "a100-80")
+    assert done.returncode == 0, done.stderr
+    assert "A100" in done.stdout
+    assert done.stdout.count("right, ") == 9
+    assert "WRONG" not in done.stdout
+    assert "FLOP/byte" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_the_check_has_power() -> None:
+    for problem in (add_problem(), gelu_problem()):
+        right = problem.expected.astype(np.float32)
+        assert problem.largest_error(right) <= 1.0
+        assert problem.largest_error(np.zeros_like(right)) > 1.0
+        assert problem.largest_error(right.astype(np.float16).astype(np.float32)) > 1.0
+        one_wrong = right.copy()
+        one_wrong.flat[17] += 0.01
+        assert problem.largest_error(one_wrong) > 1.0
+        one_wrong.flat[17] = np.nan
+        assert problem.largest_error(one_wrong) == math.inf
+        assert problem.largest_error(right[:-1]) == math.inf

@@ -1,0 +1,204 @@
+"""`triptych run`: the script's output and status are its own; the report follows; every launch is in the JSON."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from command import START, script, triptych
+
+from triptych.report import schema
+
+N = 1 << 20
+VEC_ADD = (
+    "import sys",
+    "import numpy as np",
+    "import triptych as tt",
+    "source = '''",
+    'extern "C" __global__ void vec_add(const float *a, const float *b, float *c, int n) {',
+    "    int i = blockIdx.x * blockDim.x + threadIdx.x;",
+    "    if (i < n) c[i] = a[i] + b[i];",
+    "}'''",
+    "def main(n, m):",
+    "    a, b, c = np.ones(n, np.float32), np.ones(n, np.float32), np.zeros(n, np.float32)",
+    "    tt.cuda.compile(source)['vec_add'][(m // 256,), (256,)](a, b, c, m)",
+    "    print('sum', c.sum())",
+)
+
+
+def validated(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    validator: Any = jsonschema.Draft202012Validator(schema())
+    validator.validate(value)
+    return value
+
+
+def test_a_script_without_kernels(tmp_path: Path) -> None:
+    path = script(tmp_path, "import sys", "print('hello', sys.argv[1:])", "print('aside', file=sys.stderr)")
+    done = triptych("run", path, "--chip", "3", "-x", "--json")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == "hello ['--chip', '3', '-x', '--json']"
+    assert "launched no kernel" in done.stdout
+    assert done.stderr == "aside\n"
+
+
+def test_a_script_without_triton_does_not_load_it(tmp_path: Path) -> None:
+    path = script(tmp_path, "import sys", "print([name for name in ('triton', 'torch') if name in sys.modules])")
+    assert triptych("run", path).stdout.splitlines()[0] == "[]"
+
+
+def test_a_launch_is_reported_after_the_scripts_output(tmp_path: Path) -> None:
+    done = triptych("run", script(tmp_path, *VEC_ADD, f"main({N}, {N})"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("sum 2097152.0\n")
+    for figure in ("vec_add", "4096", "1.05 M", "12 MiB", "0.0833", "memory", "modelled"):
+        assert figure in done.stdout
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_json_alone_on_standard_output(tmp_path: Path) -> None:
+    late = "import atexit, os; atexit.register(print, 'late'); os.system('echo child')"
+    done = triptych("run", "--json", "-", script(tmp_path, *VEC_ADD, late, f"main({N}, {N})"))
+    assert done.returncode == 0, done.stderr
+    (launch,) = validated(done.stdout)["launches"]
+    assert "sum 2097152.0" in done.stderr
+    assert "child" in done.stderr
+    assert "late" in done.stderr
+    assert launch["kernel"] == "vec_add"
+    assert (launch["chip"], launch["target"], launch["language"]) == ("h100", "sm_90", "cuda")
+    assert (launch["grid"], launch["block"]) == ([4096, 1, 1], [256, 1, 1])
+    roofline = launch["roofline"]
+    assert roofline["flops"] == N
+    assert roofline["bytes"] == 8388608 + 4194304
+    assert roofline["intensity"] == 1 / 12
+    assert roofline["bound"] == "memory"
+    assert launch["counters"]["global.load.sectors"]["value"] == 2 * N // 8
+
+
+def test_json_into_a_file_with_chip_and_target(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    path = script(tmp_path, *VEC_ADD, "main(1024, 1024)")
+    done = triptych("run", "--chip", "a100-80", "--target", "sm_80", "--check", "memcheck", "--json", str(file), path)
+    assert done.returncode == 0, done.stderr
+    (launch,) = validated(file.read_text(encoding="utf-8"))["launches"]
+    assert (launch["chip"], launch["target"]) == ("a100-80", "sm_80")
+    assert "vec_add" in done.stdout
+
+
+def test_v100_says_what_it_is_compiled_for(tmp_path: Path) -> None:
+    done = triptych("run", "--chip", "v100", script(tmp_path, *VEC_ADD, "main(1024, 1024)"))
+    assert done.returncode == 0, done.stderr
+    assert "Compilers no longer target compute capability 7.0" in " ".join(done.stdout.split())
+
+
+def test_an_access_out_of_bounds_is_an_error(tmp_path: Path) -> None:
+    path = script(tmp_path, *VEC_ADD, "main(1024, 2048)")
+    done = triptych("run", path)
+    assert done.returncode == 1
+    shown = done.stdout + done.stderr
+    assert "vec_add" in shown
+    assert "site-packages/triptych" not in shown
+    assert "src/triptych" not in shown
+
+
+@pytest.mark.parametrize(("line", "status"), [("sys.exit(5)", 5), ("sys.exit('no')", 1), ("1 / 0", 1)])
+def test_the_scripts_own_status_is_kept(line: str, status: int, tmp_path: Path) -> None:
+    done = triptych("run", script(tmp_path, "import sys", "print('before')", line))
+    assert done.returncode == status
+    assert done.stdout.startswith("before\n")
+
+
+def test_its_status_is_in_the_json(tmp_path: Path) -> None:
+    done = triptych("run", "--json", "-", script(tmp_path, "raise SystemExit(7)"), "--n", "3")
+    value = validated(done.stdout)
+    assert (done.returncode, value["exit_status"], value["arguments"]) == (7, 7, ["--n", "3"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--check", "memchek"), "unknown check 'memchek'"),
+        (("--chip", "h101"), "unknown chip 'h101'"),
+        (("--json", "/nowhere/at/all.json"), "cannot write JSON"),
+    ],
+)
+def test_usage_errors_come_before_the_script_runs(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = triptych("run", *options, script(tmp_path, "print('ran')"))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"triptych: {message}")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_script_that_is_not_there() -> None:
+    done = triptych("run", "none.py")
+    assert done.returncode == 2
+    assert "cannot read the script 'none.py'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_forked_child_reports_nothing(tmp_path: Path) -> None:
+    lines = "import os, sys", "child = os.fork()", "if child == 0: sys.exit(3)", "print(os.waitpid(child, 0)[1] >> 8)"
+    done = triptych("run", script(tmp_path, *lines))
+    assert done.stdout.splitlines()[0] == "3"
+    assert done.stdout.count("launched no kernel") == 1
+
+
+def test_control_c_is_one_line(tmp_path: Path) -> None:
+    path = script(tmp_path, "import time", "print('ready', flush=True)", "time.sleep(60)")
+    process = subprocess.Popen(
+        [*START, "run", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert error == "triptych: interrupted\n"
+
+
+def test_triton_is_active_in_a_script_that_imports_it(tmp_path: Path) -> None:
+    lines = (
+        "import numpy as np, triton, triton.language as tl",
+        "@triton.jit",
+        "def double(x, n, BLOCK: tl.constexpr):",
+        "    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)",
+        "    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)",
+        "x = np.ones(1000, np.float32)",
+        "double[(1,)](x, 1000, BLOCK=1024)",
+        "print(x.sum())",
+    )
+    done = triptych("run", "--json", "-", script(tmp_path, *lines))
+    assert done.returncode == 0, done.stderr
+    assert "2000.0" in done.stderr
+    (launch,) = validated(done.stdout)["launches"]
+    assert (launch["kernel"], launch["language"]) == ("double", "triton")
+    assert {line["file"] for line in launch["lines"]} == {str(tmp_path / "script.py")}
+
+
+def test_nki_is_active_in_a_script_that_imports_it(tmp_path: Path) -> None:
+    lines = (
+        "import numpy as np, nki, nki.isa as nisa, nki.language as nl",
+        "@nki.jit",
+        "def double(x):",
+        "    y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)",
+        "    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)",
+        "    nisa.dma_copy(dst=tile, src=x)",
+        "    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)",
+        "    nisa.dma_copy(dst=y, src=tile)",
+        "    return y",
+        "print(np.asarray(double(np.ones((128, 64), np.float32))).sum())",
+    )
+    done = triptych("run", "--json", "-", script(tmp_path, *lines))
+    assert done.returncode == 0, done.stderr
+    assert "16384.0" in done.stderr
+    (launch,) = validated(done.stdout)["launches"]
+    assert (launch["kernel"], launch["language"], launch["chip"]) == ("double", "nki", "trn2")

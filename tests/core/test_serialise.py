@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from triptych.core.arrays import AddressSpace, Handle, Storage, contiguous_strides
+from triptych.core.dtypes import DTYPES
+from triptych.core.errors import PlanError
+from triptych.core.plan import (
+    CONSTANT_LIMIT,
+    Allocate,
+    Argument,
+    Block,
+    Choose,
+    Constant,
+    Copy,
+    Fill,
+    Launch,
+    Node,
+    Plan,
+    Program,
+    Scalar,
+)
+from triptych.core.serialise import Serialised, deserialise, digest, pack, serialise, unpack
+
+F32 = DTYPES["f32"]
+PROGRAM = Program("gpu", ".version 9.0 // é\n", "ptx", "sm_80")
+
+
+def handle(storage: Storage, *shape: int, dtype: str = "f32", offset: int = 0) -> Handle:
+    return Handle(storage, DTYPES[dtype], shape, contiguous_strides(shape, DTYPES[dtype]), offset)
+
+
+def random_plan(seed: int) -> Plan:
+    """A plan with every kind of node and argument, of random sizes and values."""
+    values = random.Random(seed)
+    space = AddressSpace()
+    storages = [space.place(f"s{number}", values.randrange(64, 4096) * 4) for number in range(5)]
+    arguments: tuple[Argument, ...] = (
+        handle(storages[0], 8, 2, offset=4 * values.randrange(8)),
+        Scalar(DTYPES["s64"], values.randrange(-(2**63), 2**63)),
+        Scalar(DTYPES["f64"], struct.unpack("<d", values.randbytes(8))[0]),
+        Scalar(F32, values.choice([math.inf, -math.inf, -0.0, 1e-45])),
+        Block(values.randbytes(values.randrange(40))),
+    )
+    launch = Launch("p", "kernel", (values.randrange(1, 99), 1, 2), (32, 1, 1), arguments, 64, (1, 1, 2), True)
+    host = values.randbytes(values.randrange(1, 300))
+    nodes: list[Node] = [
+        Allocate(storages[1]),
+        Constant(space.place("host", len(host)), host),
+        Fill(handle(storages[1], 16), values.uniform(-9, 9)),
+        Fill(handle(storages[1], 16, dtype="s32"), values.randrange(-9, 9)),
+        Copy(handle(storages[2], 4, 4), handle(storages[1], 4, 4)),
+        launch,
+        Choose(("a", "b"), (Plan((launch,)), Plan((launch, launch), {"q": PROGRAM}))),
+    ]
+    values.shuffle(nodes)
+    return Plan(tuple(nodes), {"p": PROGRAM}, (handle(storages[0], 3),), (handle(storages[2], 4),))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_round_trip(seed: int) -> None:
+    plan = random_plan(seed)
+    again = deserialise(serialise(plan))
+    # A NaN equals nothing, so plans that hold one are compared by what they are written as.
+    assert serialise(again) == serialise(plan)
+    assert unpack(pack(plan)) == again or "nan" in repr(plan)
+    assert digest(unpack(pack(plan))) == digest(plan)
+
+
+def test_nan_keeps_its_bits() -> None:
+    value = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_1234))[0]
+    plan = Plan((Launch("p", "k", (1, 1, 1), (1, 1, 1), (Scalar(DTYPES["f64"], value),)),), {"p": PROGRAM})
+    node = unpack(pack(plan)).nodes[0]
+    assert isinstance(node, Launch)
+    argument = node.arguments[0]
+    assert isinstance(argument, Scalar)
+    assert struct.pack("<d", argument.value) == struct.pack("<d", value)
+
+
+def test_integers_and_floats_stay_apart() -> None:
+    storage = AddressSpace().place("a", 64)
+    one, also_one = (Plan((Fill(handle(storage, 4), value),)) for value in (1, 1.0))
+    assert digest(one) != digest(also_one)
+    node = unpack(pack(one)).nodes[0]
+    assert isinstance(node, Fill)
+    assert isinstance(node.value, int)
+
+
+def test_digest_tells_plans_apart() -> None:
+    digests = {digest(random_plan(seed)) for seed in range(10)}
+    assert len(digests) == 10
+    plan = random_plan(0)
+    assert digest(replace(plan, programs={"p": replace(PROGRAM, text="// other")})) != digest(plan)
+
+
+def test_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
+    plan = random_plan(3)
+    file = tmp_path / "plan"
+    file.write_bytes(pack(plan))
+    code = (
+        "import sys; from pathlib import Path; from triptych.core.serialise import digest, unpack;"
+        "print(digest(unpack(Path(sys.argv[1]).read_bytes())))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == digest(plan)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_damage_is_a_plan_error(seed: int) -> None:
+    values = random.Random(seed)
+    data = pack(random_plan(seed))
+    for _ in range(60):
+        damaged = bytearray(data)
+        damaged[values.randrange(len(damaged))] ^= 1 << values.randrange(8)
+        with pytest.raises(PlanError):
+            unpack(bytes(damaged))
+    for length in (0, 5, 16, 30, len(data) - 1):
+        with pytest.raises(PlanError):
+            unpack(data[:length])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_damaged_json_is_a_plan_error_or_another_plan(seed: int) -> None:
+    values = random.Random(seed)
+    serialised = serialise(random_plan(seed))
+    for _ in range(100):
+        damaged = bytearray(serialised.text.encode())
+        damaged[values.randrange(len(damaged))] ^= 1 << values.randrange(7)
+        text = damaged.decode(errors="replace")
+        try:
+            plan = deserialise(Serialised(text, serialised.blobs))
+        except PlanError:
+            continue
+        assert serialise(plan).text == text != serialised.text
+
+
+def test_blob_of_another_content_is_refused() -> None:
+    serialised = serialise(random_plan(1))
+    name = next(iter(serialised.blobs))
+    with pytest.raises(PlanError, match="damaged"):
+        deserialise(Serialised(serialised.text, {**serialised.blobs, name: b"other"}))
+    with pytest.raises(PlanError, match="missing"):
+        deserialise(Serialised(serialised.text, {}))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("schema",), "triptych.plan/2", "expected schema triptych.plan/1"),
+        (("storages", 0, "address"), True, r"storages\[0\].address: expected int"),
+        (("storages", 0, "size"), -4, "does not lie in the 64-bit address space"),
+        (("plan", "inputs", 0, "storage"), 99, "99, but the plan has"),
+        (("plan", "inputs", 0, "dtype"), "f33", "unknown dtype 'f33'"),
+        (("plan", "inputs", 0, "shape"), [1 << 40], "do not lie in storage"),
+        (("plan", "nodes"), 3, "plan.nodes: expected a list"),
+        (("plan", "nodes", 0, "node"), "jump", "unknown node 'jump'"),
+    ],
+)
+def test_document_that_does_not_fit_names_the_place(path: tuple[str | int, ...], value: object, message: str) -> None:
+    serialised = serialise(random_plan(2))
+    document = json.loads(serialised.text)
+    inner = document
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    with pytest.raises(PlanError, match=message):
+        deserialise(Serialised(json.dumps(document), serialised.blobs))
+
+
+def check(message: str, *nodes: Node, **fields: object) -> None:
+    plan = replace(Plan(nodes, {"p": PROGRAM}), **fields)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match=message):
+        serialise(plan)
+
+
+def test_inconsistent_plans_are_refused() -> None:
+    space = AddressSpace()
+    storage, other = space.place("a", 64), space.place("b", 64)
+    launch = Launch("p", "k", (1, 1, 1), (1, 1, 1), ())
+    check("bytes 0 to 68 do not lie in storage 'a', which has 64", Fill(handle(storage, 17), 0))
+    check("bytes -4 to 0", Fill(handle(storage, 1, offset=-4), 0))
+    check("no program 'q'; the plan has: p", replace(launch, program="q"))
+    check(r"grid \(0, 1, 1\)", replace(launch, grid=(0, 1, 1)))
+    check("expected the same dtype and shape", Copy(handle(storage, 4), handle(other, 5)))
+    check("'a' is read-only", Fill(handle(replace(storage, writable=False), 4), 0))
+    check("3 bytes for a storage of 64", Constant(storage, b"abc"))
+    check("overlaps 'a'", Allocate(storage), Allocate(Storage("c", storage.address + 32, 64)))
+    check("two storages are called 'a'", Allocate(storage), Allocate(replace(other, name="a")))
+    check("1 labels for 0 alternatives", Choose(("x",), ()))
+    check(r"node 0\.1\.0 \(fill\)", Choose(("x", "y"), (Plan(()), Plan((Fill(handle(storage, 99), 0),)))))
+    big = space.place("big", CONSTANT_LIMIT + 1)
+    check("at most 1048576 may come from the host", Constant(big, bytes(big.size)))
+
+
+def test_negative_strides_stay_inside() -> None:
+    storage = AddressSpace().place("a", 64)
+    reverse = Handle(storage, F32, (16,), (-4,), 60)
+    assert unpack(pack(Plan((Fill(reverse, 1.0),)))).nodes == (Fill(reverse, 1.0),)
+    check("do not lie in", Fill(replace(reverse, offset=56), 1.0))
+
+
+def test_deep_nesting_is_refused() -> None:
+    plan = Plan(())
+    for _ in range(20):
+        plan = Plan((Choose(("a",), (plan,)),))
+    with pytest.raises(PlanError, match="nested more than 8 deep"):
+        serialise(plan)

@@ -1,0 +1,72 @@
+"""Launches made by hand for the report's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from triptych.chips import load
+from triptych.core.counters import Counter, Counters, Provenance
+from triptych.core.launches import Finding, LaunchRecord, Line, Severity
+from triptych.core.source import SourceLocation
+from triptych.execution.profile import LaunchReport
+
+N = 1 << 20
+_UNITS = {"flops": "FLOPs", "global": "bytes", "branches": "branches", "instructions": "instructions"}
+VEC_ADD: Mapping[str, int] = {
+    "instructions.warp": N // 32 * 14,
+    "branches": N // 32,
+    "branches.divergent": 1,
+    "flops.f32": N,
+    "global.load.requests": 2 * N // 32,
+    "global.load.sectors": 2 * N // 8,
+    "global.store.requests": N // 32,
+    "global.store.sectors": N // 8,
+    "global.load.compulsory_bytes": 8 * N,
+    "global.store.compulsory_bytes": 4 * N,
+}
+NKI_ADD: Mapping[str, int] = {
+    "instructions.vector": 8,
+    "instructions.dma": 24,
+    "elements.vector": N,
+    "flops.vector": N,
+    "dma.load.bytes": 8 * N,
+    "dma.store.bytes": 4 * N,
+    "hbm.load.compulsory_bytes": 8 * N,
+    "hbm.store.compulsory_bytes": 4 * N,
+    "sbuf.peak_bytes": 12288,
+}
+
+
+def counters(values: Mapping[str, int], provenance: Provenance = Provenance.COUNTED_PTX) -> Counters:
+    units = {name: _UNITS.get(name.split(".")[0], "bytes") for name in values}
+    return Counters({name: Counter(value, units[name], provenance) for name, value in values.items()})
+
+
+def gpu_launch(
+    kernel: str = "vec_add",
+    *,
+    chip: str = "h100",
+    target: str = "sm_90",
+    values: Mapping[str, int] = VEC_ADD,
+    lines: tuple[Line, ...] = (),
+    findings: tuple[Finding, ...] = (),
+) -> LaunchReport:
+    record = LaunchRecord(
+        kernel, "gpu", "cuda", target, (4096, 1, 1), (256, 1, 1), 0, counters(values), lines, findings
+    )
+    return LaunchReport(record, load(chip))
+
+
+def nki_launch() -> LaunchReport:
+    counted = counters(NKI_ADD, Provenance.COUNTED_NKI)
+    return LaunchReport(
+        LaunchRecord("vec_add", "neuron", "nki", "trn2", (1, 1, 1), (1, 1, 1), 0, counted, ()), load("trn2")
+    )
+
+
+def line(file: str, number: int, values: Mapping[str, int], *frames: SourceLocation) -> Line:
+    return Line(SourceLocation(file, number), counters(values), frames)
+
+
+def finding(severity: Severity, where: SourceLocation | None = None, *frames: SourceLocation) -> Finding:
+    return Finding("memcheck", severity, "global load of 4 bytes behind the end of [a]", where, frames)

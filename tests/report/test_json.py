@@ -1,0 +1,124 @@
+"""The JSON document: its schema holds, and its schema refuses what is not one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
+
+from triptych.core.launches import Severity
+from triptych.core.source import SourceLocation
+from triptych.report import document, dumps, is_clean, schema
+
+
+def whole() -> dict[str, Any]:
+    where, frame = SourceLocation("k.cu", 3), SourceLocation("k.cu", 9)
+    launches = [
+        gpu_launch(lines=(line("k.cu", 3, VEC_ADD, frame),), findings=(finding(Severity.ERROR, where, frame),)),
+        gpu_launch(values={}, findings=(finding(Severity.NOTICE),)),
+        nki_launch(),
+    ]
+    return document(launches, script="x.py", arguments=["--n", "3"], exit_status=0)
+
+
+def validate(value: dict[str, Any]) -> None:
+    validator: Any = jsonschema.Draft202012Validator(schema())
+    validator.validate(value)
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_a_document_follows_the_schema() -> None:
+    value = json.loads(dumps(whole()))
+    validate(value)
+    launch = value["launches"][0]
+    assert value["schema"] == "triptych.run/1"
+    assert launch["counters"]["flops.f32"] == {"value": 1048576, "unit": "FLOPs", "provenance": "counted on PTX"}
+    assert launch["roofline"]["intensity"] == 1 / 12
+    assert launch["roofline"]["bytes"] == 12582912
+    assert launch["model"]["estimate"]["provenance"] == "modelled"
+    assert launch["lines"][0]["frames"] == [{"file": "k.cu", "line": 9}]
+    assert launch["findings"][0]["severity"] == "error"
+    assert value["launches"][1]["findings"][0]["file"] is None
+    assert value["launches"][2]["counters"]["flops.vector"]["provenance"] == "counted on NKI"
+
+
+def test_the_keys_of_a_launch() -> None:
+    launch = whole()["launches"][0]
+    promised = [
+        "kernel",
+        "language",
+        "chip",
+        "target",
+        "grid",
+        "block",
+        "counters",
+        "model",
+        "roofline",
+        "lines",
+        "findings",
+    ]
+    assert set(promised) <= set(launch)
+    roofline = [
+        "flops",
+        "bytes",
+        "memory_level",
+        "intensity",
+        "ridge_point",
+        "bound",
+        "floor_s",
+        "estimate_s",
+        "fraction",
+    ]
+    assert set(roofline) <= set(launch["roofline"])
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("schema",), "triptych.run/2"),
+        (("extra",), 1),
+        (("launches", 0, "kernel"), ""),
+        (("launches", 0, "language"), "opencl"),
+        (("launches", 0, "grid"), [1, 1]),
+        (("launches", 0, "counters", "flops.f32"), 3),
+        (("launches", 0, "counters", "flops.f32", "provenance"), "guessed"),
+        (("launches", 0, "roofline", "fraction"), 1.5),
+        (("launches", 0, "roofline", "bound"), "latency"),
+        (("launches", 0, "findings", 0, "severity"), "fatal"),
+    ],
+)
+def test_the_schema_refuses(path: tuple[str | int, ...], value: object) -> None:
+    broken = json.loads(dumps(whole()))
+    place: Any = broken
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(jsonschema.ValidationError):
+        validate(broken)
+
+
+def test_no_infinity_gets_out() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        dumps({"value": float("inf")})
+
+
+def test_the_text_of_a_line_is_read(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("first\n    second();\n", encoding="utf-8")
+    launch = gpu_launch(lines=(line(str(source), 2, VEC_ADD),))
+    value = document([launch], script="x.py", arguments=[], exit_status=0)
+    assert value["launches"][0]["lines"][0]["text"] == "second();"
+
+
+@pytest.mark.parametrize(
+    ("severity", "clean"), [(Severity.NOTICE, True), (Severity.WARNING, False), (Severity.ERROR, False)]
+)
+def test_a_notice_alone_is_clean(severity: Severity, clean: bool) -> None:
+    assert is_clean([gpu_launch(), gpu_launch(findings=(finding(severity),))]) is clean

@@ -1,0 +1,134 @@
+"""The terminal report: everything is there, at any width, without escape codes where there is no terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from launches import NKI_ADD, VEC_ADD, finding, gpu_launch, line, nki_launch
+from rich.cells import cell_len
+from rich.console import Console
+
+from triptych.core.launches import Severity
+from triptych.core.source import SourceLocation
+from triptych.execution.profile import LaunchReport
+from triptych.report.hot_lines import hot_lines
+from triptych.report.terminal import report
+
+
+def printed(launches: Sequence[LaunchReport], width: int = 80, *, terminal: bool = False) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=terminal, highlight=False, markup=False)
+    console.print(report(launches, width))
+    return stream.getvalue()
+
+
+def test_all_figures_are_there() -> None:
+    text = printed([gpu_launch()], 200)
+    for figure in (
+        "vec_add",
+        "cuda",
+        "4096",
+        "256",
+        "459 k",
+        "1.05 M",
+        "12 MiB",
+        "0.0833",
+        "memory",
+        "3.76 µs",
+        "5.76 µs",
+        "65.3%",
+    ):
+        assert figure in text, figure
+    assert "are modelled" in text
+    assert "NVIDIA H100 SXM5 80 GB, 3.35 TB/s" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    long_name = "_Z11gelu_linearILi128ELi64EEvPKfS1_S1_Pfiii"
+    launches = [gpu_launch(), gpu_launch(long_name), nki_launch()]
+    text = printed(launches, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    for heading in ("language", "instr.", "FLOPs", "bytes", "/request", "conflicts", "bound", "floor", "estimate"):
+        assert heading in text
+    assert "_Z11gelu" in text
+
+
+def test_a_long_name_is_folded_and_not_cut() -> None:
+    long_name = "_Z11gelu_linearILi128ELi64EEvPKfS1_S1_Pfiii"
+    text = printed([gpu_launch(long_name)], 120)
+    pieces = [long_name[start : start + 24] for start in range(0, len(long_name), 24)]
+    assert all(piece in text for piece in pieces)
+
+
+def test_escape_codes_only_on_a_terminal() -> None:
+    launches = [gpu_launch(findings=(finding(Severity.ERROR),))]
+    assert "\x1b" not in printed(launches)
+    assert "\x1b" in printed(launches, terminal=True)
+
+
+def test_markup_in_names_and_messages_is_text() -> None:
+    text = printed([gpu_launch("k[bold]", findings=(finding(Severity.WARNING),))], 120)
+    assert "k[bold]" in text
+    assert "[a]" in text
+
+
+def test_equal_launches_share_a_row() -> None:
+    text = printed([gpu_launch()] * 10 + [gpu_launch("other")], 200)
+    assert text.count("459 k") == 2
+    assert "1–10" in text
+    assert "11" in text
+
+
+def test_nothing_launched() -> None:
+    assert "launched no kernel" in printed([])
+
+
+def test_findings() -> None:
+    where, frame = SourceLocation("k.cu", 3), SourceLocation("k.cu", 9)
+    text = printed([gpu_launch(findings=(finding(Severity.ERROR, where, frame),))] * 2, 120)
+    assert "error memcheck in vec_add (in 2 launches): global load of 4 bytes behind the end of [a]" in text
+    assert "at k.cu:3" in text
+    assert "called from k.cu:9" in text
+
+
+def test_notes_say_how_many_launches_they_concern() -> None:
+    text = printed([gpu_launch(), gpu_launch(target="sm_80")], 200)
+    assert "Compiled for sm_80; placed on h100, whose own target is sm_90. (1 of 2 launches)" in text
+    assert "Compilers no longer target compute capability 7.0" in printed(
+        [gpu_launch(chip="v100", target="sm_75")], 200
+    )
+
+
+def test_hot_lines_are_summed_and_ranked(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("one\ntwo\nthree\n", encoding="utf-8")
+    lines = (
+        line(str(source), 1, {"instructions.warp": 10}),
+        line(str(source), 2, {"instructions.warp": 70, "flops.f32": 64}),
+        line(str(source), 3, {"instructions.warp": 20, "global.load.sectors": 16, "global.load.requests": 4}),
+    )
+    launch = gpu_launch(lines=lines)
+    found = hot_lines([launch, launch], per_kernel=2)
+    assert [(hot.where.line, hot.share) for hot in found] == [(3, 0.2), (2, 0.7)]
+    assert found[1].counters.value("flops.f32") == 128
+    text = printed([launch], 120)
+    assert "k.cu:3" in text
+    assert "three" in text
+
+
+def test_hot_lines_of_nki() -> None:
+    launch = nki_launch()
+    assert hot_lines([launch]) == []
+    record = gpu_launch(lines=(line("k.py", 1, NKI_ADD), line("k.py", 2, VEC_ADD)))
+    assert len(hot_lines([record])) == 2
+
+
+def test_inlined_lines_are_one_line() -> None:
+    frames = SourceLocation("k.cu", 8), SourceLocation("k.cu", 9)
+    lines = tuple(line("k.cu", 1, {"instructions.warp": 5}, frame) for frame in frames)
+    (hot,) = hot_lines([gpu_launch(lines=lines)])
+    assert hot.counters.value("instructions.warp") == 10

@@ -1,0 +1,69 @@
+"""Fixtures for Triton kernels: the driver active on a pinned chip and target, and a machine that only records."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from triptych.core.arrays import Storage
+from triptych.core.counters import Counter, Counters, Provenance
+from triptych.core.launches import LaunchRecord
+from triptych.core.plan import Launch, Program
+from triptych.execution.layout import Bytes
+from triptych.execution.memory import Memory
+from triptych.execution.profile import LaunchReport, record_launch
+from triptych.languages.triton import activate, launcher
+
+
+@pytest.fixture(scope="session", autouse=True)
+def triton_cache(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+    """Triton's disk cache of this test run alone."""
+    folder = tmp_path_factory.mktemp("triton-cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(folder))
+        yield folder
+
+
+@pytest.fixture
+def active() -> Generator[None]:
+    """The driver, on an A100 compiling for sm_80."""
+    with activate(chip="a100", target="sm_80"):
+        yield
+
+
+@dataclass
+class Recorder:
+    programs: list[Program] = field(default_factory=list[Program])
+    launches: list[Launch] = field(default_factory=list[Launch])
+
+    def run_launch(self, program: Program, launch: Launch, memory: Memory) -> LaunchReport:
+        self.programs.append(program)
+        self.launches.append(launch)
+        storages: Mapping[Storage, Bytes] = memory.map()
+        assert storages is not None
+        moved = launch.grid[0] * launch.block[0] * 4
+        counters = Counters({"global.load.compulsory_bytes": Counter(moved, "bytes", Provenance.COUNTED_PTX)})
+        return record_launch(
+            LaunchRecord(
+                kernel=launch.entry,
+                machine=program.machine,
+                language=program.language,
+                target=program.target,
+                grid=launch.grid,
+                block=launch.block,
+                shared_bytes=launch.shared_bytes,
+                counters=counters,
+                lines=(),
+            )
+        )
+
+
+@pytest.fixture
+def recorder(active: None, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """The recording machine in place of the real one."""
+    recording = Recorder()
+    monkeypatch.setattr(launcher, "run_launch", recording.run_launch)
+    return recording
