@@ -79,7 +79,7 @@ def _one(chip: Chip) -> RenderableType:
     for key, fact in chip.facts.items():
         if isinstance(fact.value, str) and " " in fact.value:  # a sentence: it stands below
             continue
-        value = f"{fact.value:,}" if isinstance(fact.value, int) else str(fact.value)
+        value = f"{fact.value:.6g}" if isinstance(fact.value, float) else str(fact.value)
         table.add_row(key, f"{value} {fact.unit}".rstrip(), Text(fact.source))
     notes = [Text(note) for note in chip.notes]
     return Group(Text(f"{chip.name}  {chip.title}", "bold"), Text(), table, *([Text(), *notes] if notes else []))

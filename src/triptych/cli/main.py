@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from triptych import __version__
 from triptych.cli import chips, demo, instructions, run
 from triptych.cli.terminal import EXIT_INTERRUPTED, EXIT_USAGE, Terminal
 from triptych.core.errors import LaunchInterrupted, TriptychError
@@ -28,9 +29,7 @@ app.command("instructions")(instructions.instructions)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        Terminal().say(f"triptych {version('triptych')}")
+        Terminal().say(f"triptych {__version__}")
         raise typer.Exit
 
 

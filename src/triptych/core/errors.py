@@ -113,5 +113,5 @@ class NkiLimitError(NkiError):
     """A tile or an operand is larger than the hardware's limit, or lies where the engine cannot reach it."""
 
 
-class UnknownNkiName(NkiError, AttributeError):
+class UnknownNkiName(UnknownName, NkiError, AttributeError):
     """A name that a module of NKI, or a tensor, does not have; near names are offered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -70,16 +71,29 @@ def _numpy_owner(array: NDArray[Any]) -> Owner:
         base = _behind(top)
     if is_tensor(base):
         return torch_owner(base)
+    extent = _whole(top, base)
     reference = weakref.ref(top)
 
     def look() -> tuple[Extent, Bytes] | None:
         alive = reference()
         if alive is None:
             return None
-        extent = _numpy_extent(alive)
-        return extent, window(extent, alive)
+        now = replace(extent, writable=_numpy_extent(alive).writable) if base is None else extent
+        return now, window(now, alive)
 
-    return Owner(id(top), _numpy_extent(top), look, foreign=base is not None)
+    return Owner(id(top), extent, look, foreign=base is not None)
+
+
+def _whole(top: NDArray[Any], base: object) -> Extent:
+    """All of the buffer (bytes, a mapped file …) that `top` looks into, where there is one; else `top`'s own memory."""
+    extent = _numpy_extent(top)
+    if base is None:
+        return extent
+    try:
+        buffer = _numpy_extent(np.frombuffer(cast(bytes, base), np.uint8))
+    except (TypeError, ValueError, BufferError, AttributeError):
+        return extent
+    return buffer if buffer.contains(extent) else extent
 
 
 _RAW_KINDS = frozenset("VcMm")

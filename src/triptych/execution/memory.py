@@ -64,8 +64,7 @@ class Memory:
                 if seen is None:
                     del self._entries[key]
                 else:
-                    start = entry.extent.start - seen[0].start
-                    found[entry.storage] = seen[1][start : start + entry.extent.size]
+                    found[entry.storage] = seen[1]
         return found
 
     def _entry(self, host: HostArray) -> _Entry:
@@ -98,9 +97,11 @@ class Memory:
 
     def _lend(self, entry: _Entry, owner: Owner) -> None:
         """Notes the owner, and what may be written now (`array.setflags(write=…)` changes it)."""
+        if not owner.extent.at_same_place(entry.extent):
+            return
         others = (known for known in entry.owners if known.identity != owner.identity)
         entry.owners = [*(known for known in others if known.look() is not None), owner]
-        if owner.extent.at_same_place(entry.extent) and owner.extent.writable != entry.extent.writable:
+        if owner.extent.writable != entry.extent.writable:
             entry.extent = owner.extent
             entry.storage = replace(entry.storage, writable=owner.extent.writable)
 

@@ -78,9 +78,11 @@ def run_plan(plan: Plan, data: Mapping[str, object]) -> PlanRun:
     """
     check_plan(plan)
     state = _State(_bind(plan, data))
-    _run_nodes(plan, {}, state)
-    for report in state.launches:
-        record_launch(report.record)
+    try:
+        _run_nodes(plan, {}, state)
+    finally:
+        for report in state.launches:
+            record_launch(report.record)
     _check_made(plan.outputs, state)
     outputs = tuple(view(state.buffers[handle.storage], handle) for handle in plan.outputs)
     return PlanRun(tuple(state.launches), outputs, tuple(state.choices))

@@ -29,8 +29,8 @@ def build_blocks(
 
     A block ends after `bra`, `brx.idx`, `ret`, `exit` and `trap`, guarded or not, before a label that a branch names
     (others only serve debug information), and after each instruction for which `is_boundary` holds. Unreachable blocks
-    are kept. An empty body gives one empty block, and so does a label at the end that a branch names (compilers write it
-    where the source promises that it is never reached): both fall through to the exit.
+    are kept. An empty body gives one empty block, and so does a label at the end that a branch names (compilers write
+    it where the source promises that it is never reached): both fall through to the exit.
 
     Raises:
         PtxSyntaxError: the body's end can be reached by falling off it; a branch has no such label. `name` is the

@@ -7,15 +7,14 @@ divergent branch, no lanes may write the register while others still want what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 
-from triptych.gpu.flow.find_dominators import find_postdominators
 from triptych.gpu.flow.find_liveness import Liveness, Registers, find_liveness
 from triptych.gpu.flow.graph import FlowGraph
 from triptych.gpu.syntax.ast import Instruction
 
-OUTSIDE = -1
+TOGETHER = -1
 """The class of the block where the lanes of a branch have come together again."""
 
 
@@ -27,7 +26,6 @@ def find_uniform_registers(
     *,
     divergent: Iterable[str] = (),
     liveness: Liveness | None = None,
-    postdominators: Sequence[int] | None = None,
 ) -> frozenset[str]:
     """The defined registers that are the same in all lanes that run, at every point of the function.
 
@@ -42,11 +40,9 @@ def find_uniform_registers(
             terminator, whether lanes may part there.
         divergent: registers that differ among lanes from the start (`%tid.x`, the parameters of a device function).
         liveness: of the same graph, where it is there already.
-        postdominators: of the same graph, where they are there already.
     """
     lives = find_liveness(graph, uses, defines) if liveness is None else liveness
-    ends = find_postdominators(graph) if postdominators is None else postdominators
-    return _Search(graph, uses, defines, spreads, lives, ends).run(divergent)
+    return _Search(graph, uses, defines, spreads, lives).run(divergent)
 
 
 class _Search:
@@ -59,11 +55,9 @@ class _Search:
         defines: Registers,
         spreads: Callable[[Instruction], bool],
         liveness: Liveness,
-        postdominators: Sequence[int],
     ) -> None:
         self.graph = graph
         self.liveness = liveness
-        self.postdominators = postdominators
         self.results: list[tuple[str, ...]] = []
         self.readers: dict[str, list[int]] = {}
         self.parting: dict[int, int] = {}
@@ -132,14 +126,13 @@ class _Search:
 
     def _find_torn(self, branch: int) -> int:
         """The registers that some lanes of a divergent branch write while others may still want the old value."""
-        classes = _classify_region(self.graph, branch, self.postdominators[branch])
+        classes = _classify_region(self.graph, branch)
         written: dict[int, int] = {}
         wanted: dict[int, int] = {}
         for block, member in classes.items():
-            if member != OUTSIDE:
+            if member != TOGETHER:
                 written[member] = written.get(member, 0) | self.block_definitions[block]
-            if block != self.graph.exit:
-                wanted[member] = wanted.get(member, 0) | self.liveness.live_in_bits[block]
+            wanted[member] = wanted.get(member, 0) | self.liveness.live_in_bits[block]
         once = twice = 0
         for bits in wanted.values():
             twice |= once & bits
@@ -150,27 +143,26 @@ class _Search:
         return torn
 
 
-def _classify_region(graph: FlowGraph, branch: int, end: int) -> dict[int, int]:
-    """The blocks that lanes may run between a branch and its post-dominator `end`, each with its class.
+def _classify_region(graph: FlowGraph, branch: int) -> dict[int, int]:
+    """The blocks that lanes may run from a branch until they are together again, each with its class.
 
     Blocks of one class are run by lanes that stay together as far as this branch goes: the class is the successor
-    through which they all came, or the block at which lanes from several successors met.
+    through which they all came, or the block at which lanes from several successors met. The walk takes the blocks in
+    the order in which they run: where only one is left, all lanes wait there. (The post-dominator is not always that
+    block: some lanes may pass it an iteration before the others.)
     """
-    classes = {end: OUTSIDE}
-    waiting: list[int] = []
-    for successor in graph.successors[branch]:
-        if successor not in classes:
-            classes[successor] = successor
-            heappush(waiting, successor)
-    while waiting:
+    classes = {successor: successor for successor in graph.successors[branch] if successor != graph.exit}
+    waiting = sorted(classes)
+    while len(waiting) > 1:
         block = heappop(waiting)
         for successor in graph.successors[block]:
             known = classes.get(successor)
-            if known is None:
-                classes[successor] = classes[block]
-            elif known in (OUTSIDE, successor, classes[block]):
+            if successor == graph.exit or known in (successor, classes[block]):
                 continue
-            else:
-                classes[successor] = successor  # lanes of two classes meet here
-            heappush(waiting, successor)
+            # Where the successor has a class already, lanes of two classes meet in it.
+            classes[successor] = classes[block] if known is None else successor
+            if successor not in waiting:
+                heappush(waiting, successor)
+    if waiting:
+        classes[waiting[0]] = TOGETHER
     return classes

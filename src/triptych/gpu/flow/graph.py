@@ -14,8 +14,8 @@ class Block:
 
     `targets` are the blocks that the last instruction names: one for `bra`, one for each label of `brx.idx` in the
     order of its list (a block may come twice); the virtual exit for `ret` and `exit`. `fall_through` is the block that
-    follows where the last instruction does not leave, None where it always does; it is the virtual exit only for an empty
-    block at the end of a function.
+    follows where the last instruction does not leave, None where it always does; it is the virtual exit only for an
+    empty block at the end of a function.
     """
 
     index: int

@@ -145,19 +145,3 @@ def _assign(
     for position, slot in enumerate(slots):
         yield slot, given[position] if position < len(given) else None
 
-
-def spreads(bound: BoundInstruction) -> bool:
-    """Whether results differ among lanes even where all operands are the same."""
-    match bound.effect:
-        case Effect.NONE | Effect.CONTROL | Effect.BARRIER:
-            return False
-        case Effect.LOAD:
-            return not bound.form.get("space").startswith("param")
-        case _:
-            return True
-
-
-DIVERGENT_SPECIAL_REGISTERS = frozenset(
-    {"%tid.x", "%tid.y", "%tid.z", "%laneid", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge", "%lanemask_eq"}
-)
-"""Special registers that differ among the lanes of a warp."""

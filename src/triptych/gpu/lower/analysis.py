@@ -15,10 +15,11 @@ from triptych.gpu.flow import (
     find_uniform_registers,
     order_blocks,
 )
-from triptych.gpu.isa.binding import DIVERGENT_SPECIAL_REGISTERS, BoundInstruction, bind, spreads
+from triptych.gpu.isa.binding import BoundInstruction, bind
 from triptych.gpu.isa.table import Effect
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.lower.helpers import GENERIC_SITES
+from triptych.gpu.lower.shapes import UNIFORM, VARYING, Shape, find_shapes, special_shape
 from triptych.gpu.syntax.ast import Function, Instruction, Module, Variable
 
 
@@ -31,6 +32,16 @@ class MemorySite:
     space: str
     kind: str
     """`load`, `store` or `atomic`."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one lane moves in a request."""
+        form = self.instruction.form
+        if form.row.mnemonic == "ldmatrix":
+            return 16
+        if self.instruction.effect is Effect.COPY:
+            return form.immediates[0]
+        return form.type.bytes * int(form.get("vec", "v1")[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,10 @@ class KernelAnalysis:
     bound: tuple[tuple[BoundInstruction, ...], ...]
     """By block."""
     liveness: Liveness
-    uniform: frozenset[str]
+    shapes: Mapping[str, Shape]
+    """Of the registers that are held as a scalar: uniform ones, and affine ones by their base."""
+    rows: bool
+    """Whether the code is for blocks whose warps each lie in one row of threads."""
     slots: Mapping[str, int]
     """The byte offset in a warp's frame of each register that lives across blocks."""
     frame_bytes: int
@@ -73,7 +87,8 @@ class KernelAnalysis:
 
     def is_divergent_branch(self, block: int) -> bool:
         """Whether lanes may part at the end of a block."""
-        return _branch_register(self.graph, block) is not None and _branch_register(self.graph, block) not in self.uniform
+        register = _branch_register(self.graph, block)
+        return register is not None and self.shapes.get(register) != UNIFORM
 
 
 def _branch_register(graph: FlowGraph, block: int) -> str | None:
@@ -103,8 +118,8 @@ class _Binder:
         return found
 
 
-def analyse(module: Module, function: Function, symbols: Mapping[str, int]) -> KernelAnalysis:
-    """Takes a kernel apart.
+def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, rows: bool) -> KernelAnalysis:
+    """Takes a kernel apart; `rows`: for blocks whose warps each lie in one row of threads.
 
     Raises:
         UnsupportedInstruction: an instruction without a row in the table.
@@ -123,14 +138,19 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int]) -> K
 
     liveness = find_liveness(graph, uses, defines)
     postdominators = find_postdominators(graph)
+    found = find_shapes(bound, function.registers, rows=rows)
     uniform = (
         find_uniform_registers(
-            graph, uses, defines, lambda i: spreads(binder(i)),
-            divergent=DIVERGENT_SPECIAL_REGISTERS, liveness=liveness, postdominators=postdominators,
+            graph, uses, defines, lambda i: _varies(found, binder(i)),
+            divergent=[name for name, shape in found.items() if shape.stride != 0] + list(_varying_specials(rows)),
+            liveness=liveness,
         )
         if ordered.is_reducible
         else frozenset[str]()
     )  # fmt: skip
+    parted = frozenset(name for name, shape in found.items() if shape.stride == 0) - uniform
+    found = find_shapes(bound, function.registers, rows=rows, varying=parted)
+    shapes = {name: Shape(shape.stride) for name, shape in found.items() if shape.stride is not None}
     slots, frame_bytes = _place_registers(function, graph, liveness)
     sites, site_of = _find_sites(bound)
     guarded: dict[int, int] = {}
@@ -139,10 +159,19 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int]) -> K
             if instruction.instruction.guard is not None and instruction.form.row.flops:
                 guarded[id(instruction)] = len(guarded)
     analysis = KernelAnalysis(
-        module, function, graph, bound, liveness, uniform, slots, frame_bytes, frozenset({0}),
+        module, function, graph, bound, liveness, shapes, rows, slots, frame_bytes, frozenset({0}),
         sites, site_of, guarded, _place_variables(module, function, symbols),
     )  # fmt: skip
     return _with_resumable(analysis, postdominators)
+
+
+def _varies(shapes: Mapping[str, Shape], instruction: BoundInstruction) -> bool:
+    return any(shapes.get(name, VARYING).stride != 0 for name in instruction.defines)
+
+
+def _varying_specials(rows: bool) -> list[str]:
+    names = ("%laneid", "%tid.x", "%tid.y", "%tid.z", *(f"%lanemask_{k}" for k in ("eq", "lt", "le", "gt", "ge")))
+    return [name for name in names if special_shape(name, rows=rows) != UNIFORM]
 
 
 def _with_resumable(analysis: KernelAnalysis, postdominators: tuple[int, ...]) -> KernelAnalysis:

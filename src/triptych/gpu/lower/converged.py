@@ -27,7 +27,7 @@ class ConvergedForm(KernelForm):
 
     def _home_type(self, name: str) -> ir.Type:
         t = self.operands.declared(name)
-        if name in self.analysis.uniform:
+        if name in self.analysis.shapes:
             return element_type(t)
         return vector(I32 if t.kind == "predicate" else element_type(t))
 
@@ -35,15 +35,17 @@ class ConvergedForm(KernelForm):
         """See `KernelForm`."""
         place, kind = self.homes[name], self._home_type(name)
         value = self.e.get(place, kind)
-        if name in self.analysis.uniform:
-            return Value(value, True)
+        if name in self.analysis.shapes:
+            stride = self.analysis.shapes[name].stride or 0
+            return Value(value, stride == 0, stride)
         if self.operands.declared(name).kind == "predicate":
             value = self.b.icmp_unsigned("!=", value, number(kind, 0))
         return Value(value, False)
 
     def _write_home(self, name: str, value: Value) -> None:
-        if name in self.analysis.uniform:
-            assert value.uniform, f"{name} was found to be uniform"
+        if name in self.analysis.shapes:
+            stride = self.analysis.shapes[name].stride
+            assert (value.uniform or value.stride) and stride == value.stride, f"{name} was found to have stride {stride}"
             self.b.store(value.ir, self.homes[name])
             return
         lanes = self.m.spread(value)
@@ -72,16 +74,26 @@ class ConvergedForm(KernelForm):
     def _restore(self, index: int) -> None:
         if index == 0:  # what is read before it is written reads as zero
             for name in self._live_in(0):
-                self._write_home(name, self.m.constant(self.operands.declared(name), 0))
+                self.b.store(ir.Constant(self._home_type(name), None), self.homes[name])
             return
         names = self._live_in(index)
         first = self.e.count_trailing_zeros(self.e.get(self.live, I32)) if names else None
         for name in names:
             lanes = self.load_frame(name)
-            if name in self.analysis.uniform:
-                self._write_home(name, Value(self.b.extract_element(lanes, first), True))
+            if name in self.analysis.shapes:
+                self._write_home(name, self._scalar(name, lanes, first))
             else:
                 self._write_home(name, Value(lanes, False))
+
+    def _scalar(self, name: str, lanes: ir.Value, first: ir.Value) -> Value:
+        """A uniform or affine register from its lanes, of which `first` is live."""
+        value = self.b.extract_element(lanes, first)
+        stride = self.analysis.shapes[name].stride or 0
+        if stride:
+            kind = value.type
+            index = first if kind == I32 else self.b.zext(first, I64) if kind == I64 else self.b.trunc(first, kind)
+            value = self.b.sub(value, self.b.mul(index, ir.Constant(kind, stride)))
+        return Value(value, stride == 0, stride)
 
     def _save(self, names: list[str]) -> None:
         for name in names:

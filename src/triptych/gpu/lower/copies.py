@@ -19,7 +19,7 @@ def copy_name(size: int) -> str:
 
 def copy_type() -> ir.FunctionType:
     """(context, site, mask, targets, sources, source sizes); the shared memory's site follows the global one."""
-    return ir.FunctionType(VOID, [POINTER, POINTER, I32, vector(I64), vector(I64), vector(I32)])
+    return ir.FunctionType(VOID, [POINTER, POINTER, I32, vector(I32), vector(I64), vector(I32)])
 
 
 def needed_by_copy(size: int) -> tuple[Access, ...]:
@@ -50,7 +50,7 @@ def build_copy(size: int) -> ir.Module:
         step = e.splat(i)
         there = e.b.and_(e.bits(e.b.icmp_unsigned(">", sizes, e.splat(e.b.trunc(i, I32)))), partial)
         byte = e.intrinsic("triptych.load.global.1x1", vector(I8), [context, site, there, e.b.add(sources, step)])
-        arguments = [context, shared_site, partial, e.b.add(targets, step), byte]
+        arguments = [context, shared_site, partial, e.b.add(targets, e.b.trunc(step, vector(I32))), byte]
         e.intrinsic("triptych.store.shared.1x1", VOID, arguments)
     e.b.ret_void()
     return module

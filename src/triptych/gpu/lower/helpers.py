@@ -79,22 +79,43 @@ class Access:
         return VOID if not self.results else one if self.results == 1 else ir.LiteralStructType([one] * self.results)
 
     @property
+    def address_type(self) -> ir.IntType:
+        """The type of an address: 32 bits reach all of shared memory."""
+        return I32 if self.space == "shared" else I64
+
+    @property
     def function_type(self) -> ir.FunctionType:
         """(context, site, mask, addresses, values…) -> results."""
         values = [vector(self.element)] * self.operands
-        return ir.FunctionType(self.result_type, [POINTER, POINTER, I32, vector(I64), *values])
+        return ir.FunctionType(self.result_type, [POINTER, POINTER, I32, vector(self.address_type), *values])
 
 
 class Helper:
-    """Builds one helper as a module of its own."""
+    """Builds one helper as a module of its own: the short ways, and a second function for all the rest."""
 
     def __init__(self, access: Access) -> None:
         """Builds it."""
-        self.access = access
         self.module = ir.Module(name=access.name)
-        function = ir.Function(self.module, access.function_type, access.name)
+        has_short_ways = not access.is_atomic and access.space in ("global", "shared")
+        name = f"{access.name}.general" if has_short_ways else access.name
+        general = ir.Function(self.module, access.function_type, name)
+        General(access, general)
+        if has_short_ways:
+            general.linkage = "internal"
+            general.attributes.add("noinline")
+            build_short_ways(access, ir.Function(self.module, access.function_type, access.name), general)
+
+
+class General:
+    """Emits the function that takes any mask and any addresses."""
+
+    def __init__(self, access: Access, function: ir.Function) -> None:
+        """Emits it."""
+        self.access = access
         self.e = Emitter(function)
-        self.context, self.site, self.mask, self.addresses, *self.values = function.args
+        self.context, self.site, self.mask, addresses, *self.values = function.args
+        wide = vector(I64)
+        self.addresses = addresses if addresses.type == wide else self.e.b.zext(addresses, wide)
         self.results = [self.e.variable(vector(access.element)) for _ in range(access.results)]
         for place in self.results:
             self.e.b.store(number(vector(access.element), 0), place)
@@ -110,21 +131,13 @@ class Helper:
 
     def _give_back(self) -> None:
         loaded = [self.e.get(place, vector(self.access.element)) for place in self.results]
-        if not loaded:
-            self.e.b.ret_void()
-        elif len(loaded) == 1:
-            self.e.b.ret(loaded[0])
-        else:
-            whole: ir.Value = ir.Constant(self.access.result_type, ir.Undefined)
-            for index, value in enumerate(loaded):
-                whole = self.e.b.insert_value(whole, value, index)
-            self.e.b.ret(whole)
+        _return_all(self.e.b, self.access, loaded)
 
 
 class _Way:
     """What the spaces share: lane-by-lane and whole-warp accesses to host memory."""
 
-    def __init__(self, helper: Helper) -> None:
+    def __init__(self, helper: General) -> None:
         self.helper = helper
         self.access = helper.access
         self.e = helper.e
@@ -197,17 +210,9 @@ class _Way:
 
     def move_contiguous(self, host: ir.Value) -> None:
         """Loads or stores 32 · count neighbouring elements, `host` being lane 0's place."""
-        count, element = self.access.count, self.access.element
-        wide = vector(element, WARP_SIZE * count)
-        place = self.pointer(host)
-        if self.access.kind == "load":
-            whole = self.b.load(place, align=1, typ=wide)
-            for position, result in enumerate(self.helper.results):
-                picks = ir.Constant(vector(I32), [ir.Constant(I32, i * count + position) for i in range(WARP_SIZE)])
-                part = whole if count == 1 else self.b.shuffle_vector(whole, ir.Constant(wide, ir.Undefined), picks)
-                self.b.store(part, result)
-            return
-        self.b.store(_interleave(self.b, self.helper.values), place, align=1)
+        loaded = _move_run(self.b, self.access, self.pointer(host), self.helper.values)
+        for value, result in zip(loaded, self.helper.results, strict=False):
+            self.b.store(value, result)
 
     def move_masked(self, host: ir.Value) -> None:
         """As `move_contiguous` for one element a lane and a partial mask."""
@@ -399,7 +404,7 @@ class _Windowed(_Way):
     base_field: str
     size_field: str
 
-    def __init__(self, helper: Helper) -> None:
+    def __init__(self, helper: General) -> None:
         super().__init__(helper)
         self.size = self.e.load_field(Context, helper.context, self.size_field)
 
@@ -448,28 +453,8 @@ class _Shared(_Windowed):
     size_field = "shared_size"
 
     def build(self) -> None:
-        if not self.access.is_atomic:
-            self._short_ways()
-        self.banks = BankCount(self.e, self.access.bytes, self.helper.mask)
+        self.banks = BankCount(self.e, self.access.bytes)
         self.lane_by_lane()
-
-    def _short_ways(self) -> None:
-        bytes_ = ir.Constant(I64, self.access.bytes)
-        phases = ir.Constant(I64, BankCount.phase_count(self.access.bytes))
-        base = self.host_base(ir.Constant(I64, 0))
-        with self.e.when(self.b.and_(self.is_uniform(), self.is_aligned(self.first_address))), self.e.when(
-            self.inside(self.first_address, bytes_)
-        ):
-            self.count_request(ir.Constant(I64, 1))
-            self.move_uniform(self.b.add(base, self.first_address))
-            self.b.branch(self.helper.done)
-            self.b.position_at_end(self.e.block("unreached"))
-        neat = self.b.and_(self.b.and_(self.is_full(), self.is_contiguous()), self.is_aligned(self.first_address))
-        with self.e.when(neat), self.e.when(self.inside(self.first_address, WARP_SIZE * self.access.bytes)):
-            self.count_request(phases)
-            self.move_contiguous(self.b.add(base, self.first_address))
-            self.b.branch(self.helper.done)
-            self.b.position_at_end(self.e.block("unreached"))
 
     def count_lane(self, lane: ir.Value, address: ir.Value) -> None:
         self.banks.add(lane, address)
@@ -487,7 +472,7 @@ class BankCount:
     one 4-byte word a wavefront, to all lanes that ask for that word.
     """
 
-    def __init__(self, e: Emitter, bytes_: int, mask: ir.Value) -> None:
+    def __init__(self, e: Emitter, bytes_: int) -> None:
         """Nothing yet."""
         self.e, self.b = e, e.b
         self.words = max(bytes_ // 4, 1)
@@ -581,6 +566,8 @@ class _Generic(_Way):
         a = self.access
         other = Access(a.kind, space, a.size, a.count, a.is_float, a.is_signed)
         places = self.b.sub(self.helper.addresses, number(vector(I64), window))
+        if other.address_type is I32:
+            places = self.b.trunc(places, vector(I32))
         site = self.e.offset(self.helper.site, GENERIC_SITES.index(space) * 8 * len(Site._fields_))
         arguments = [self.helper.context, site, mask, places, *self.helper.values]
         given = self.e.intrinsic(other.name, other.result_type, arguments)
@@ -589,6 +576,182 @@ class _Generic(_Way):
             part = given if a.results == 1 else self.b.extract_value(given, index)
             old = self.e.get(place, vector(a.element))
             self.b.store(self.b.select(chosen, part, old), place)
+
+
+def build_short_ways(access: Access, function: ir.Function, general: ir.Function) -> None:
+    """Emits the helper itself: a full warp at neighbouring elements or at one; it hands anything else over."""
+    e = Emitter(function)
+    b = e.b
+    context, site, mask, addresses, *values = function.args
+    kind = addresses.type.element
+    first = b.extract_element(addresses, ir.Constant(I32, 0))
+    way = (_ShortGlobal if access.space == "global" else _ShortShared)(e, access, context, site, first)
+    distance = b.sub(addresses, e.splat(first))
+    aligned = b.icmp_unsigned("==", b.and_(first, ir.Constant(kind, access.bytes - 1)), ir.Constant(kind, 0))
+    eligible = b.and_(b.icmp_unsigned("==", mask, ir.Constant(I32, -1)), aligned)
+    check, check_same, other = e.block("full"), e.block("spread"), e.block("general")
+    b.cbranch(eligible, check, other)
+    wide = [number(vector(access.element), 0)] * access.results
+    for start, pattern, size, counter, following in (
+        (check, lanes(kind, access.bytes), WARP_SIZE * access.bytes, "neighbours", check_same),
+        (check_same, number(vector(kind), 0), access.bytes, "same", other),
+    ):
+        b.position_at_end(start)
+        fits, inside = e.block("fits"), e.block("inside")
+        b.cbranch(e.all_lanes(b.icmp_unsigned("==", distance, pattern)), fits, following)
+        b.position_at_end(fits)
+        b.cbranch(way.reaches(size), inside, other)
+        b.position_at_end(inside)
+        place = way.enter(size, counter)
+        loaded = _move_run(b, access, place, values) if counter == "neighbours" else _move_same(e, access, place, values)
+        _return_all(b, access, loaded or wide)
+    b.position_at_end(other)
+    given = b.call(general, [context, site, mask, addresses, *values])
+    if access.results:
+        b.ret(given)
+    else:
+        b.ret_void()
+
+
+class _ShortGlobal:
+    """Global memory: inside the site's last storage, from a sector's start on."""
+
+    def __init__(self, e: Emitter, access: Access, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
+        self.e, self.b, self.access, self.site, self.first = e, e.b, access, site, first
+
+    def reaches(self, size: int) -> ir.Value:
+        end = self.b.add(self.first, ir.Constant(I64, size))
+        above = self.b.icmp_unsigned(">=", self.first, self.e.load_field(Site, self.site, "low"))
+        below = self.b.icmp_unsigned("<=", end, self.e.load_field(Site, self.site, "high"))
+        inside = self.b.and_(above, below)
+        if size == self.access.bytes:
+            return inside
+        within = self.b.and_(self.first, ir.Constant(I64, (1 << SECTOR_SHIFT) - 1))
+        return self.b.and_(inside, self.b.icmp_unsigned("==", within, ir.Constant(I64, 0)))
+
+    def enter(self, size: int, counter: str) -> ir.Value:
+        """Counts and marks; gives the host's place."""
+        self.e.add_field(Site, self.site, counter, ir.Constant(I64, 1))
+        touched = self.e.load_field(Site, self.site, "touched")
+        shift = ir.Constant(I64, PAIR_SHIFT)
+        pairs = max(size >> PAIR_SHIFT, 1)
+        marks = number(vector(I8, pairs), 1) if pairs > 1 else ir.Constant(I8, 1)
+        first = self.b.add(touched, self.b.lshr(self.first, shift))
+        self.b.store(marks, self.b.inttoptr(first, POINTER), align=1)
+        last = self.b.lshr(self.b.add(self.first, ir.Constant(I64, size - 1)), shift)
+        self.b.store(ir.Constant(I8, 1), self.b.inttoptr(self.b.add(touched, last), POINTER))
+        host = self.b.add(self.first, self.e.load_field(Site, self.site, "delta"))
+        return self.b.inttoptr(host, POINTER)
+
+
+class _ShortShared:
+    """Shared memory."""
+
+    def __init__(self, e: Emitter, access: Access, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
+        self.e, self.b, self.site = e, e.b, site
+        self.context = context
+        self.first = e.b.zext(first, I64)
+
+    def reaches(self, size: int) -> ir.Value:
+        end = self.b.add(self.first, ir.Constant(I64, size))
+        return self.b.icmp_unsigned("<=", end, self.e.load_field(Context, self.context, "shared_size"))
+
+    def enter(self, size: int, counter: str) -> ir.Value:
+        """Counts; gives the host's place."""
+        self.e.add_field(Site, self.site, counter, ir.Constant(I64, 1))
+        base = self.b.inttoptr(self.e.load_field(Context, self.context, "shared"), POINTER)
+        return self.e.offset(base, self.first)
+
+
+def _move_run(b: ir.IRBuilder, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
+    """Loads or stores 32 · count neighbouring elements."""
+    count, wide = access.count, vector(access.element, WARP_SIZE * access.count)
+    if access.kind == "store":
+        b.store(_interleave(b, values), place, align=1)
+        return []
+    whole = b.load(place, align=1, typ=wide)
+    if count == 1:
+        return [whole]
+    undefined = ir.Constant(wide, ir.Undefined)
+    picks = [[ir.Constant(I32, i * count + position) for i in range(WARP_SIZE)] for position in range(count)]
+    return [b.shuffle_vector(whole, undefined, ir.Constant(vector(I32), pick)) for pick in picks]
+
+
+def _move_same(e: Emitter, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
+    """All lanes load one place; of stores the last lane's value stays."""
+    loaded: list[ir.Value] = []
+    for position in range(access.count):
+        there = e.offset(place, position * access.size)
+        if access.kind == "load":
+            loaded.append(e.splat(e.b.load(there, align=1, typ=access.element)))
+        else:
+            value = e.b.extract_element(values[position], ir.Constant(I32, WARP_SIZE - 1))
+            e.b.store(value, there, align=1)
+    return loaded
+
+
+def _return_all(b: ir.IRBuilder, access: Access, values: Sequence[ir.Value]) -> None:
+    if not access.results:
+        b.ret_void()
+    elif access.results == 1:
+        b.ret(values[0])
+    else:
+        whole: ir.Value = ir.Constant(ir.LiteralStructType([value.type for value in values]), ir.Undefined)
+        for index, value in enumerate(values):
+            whole = b.insert_value(whole, value, index)
+        b.ret(whole)
+
+
+def require_inline(module: ir.Module, access: Access, way: str) -> ir.Function:
+    """A shared access with a scalar address, to be inlined: `one` element for all lanes, or a `run` of neighbours.
+
+    `(context, site, mask, address, values…)`; a load of `one` gives scalars. What is not simple goes to the helper.
+    """
+    name = f"{access.name}.{way}"
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    result = access.result_type
+    if way == "one" and access.results:
+        result = access.element if access.results == 1 else ir.LiteralStructType([access.element] * access.results)
+    values = [vector(access.element)] * access.operands
+    kind = ir.FunctionType(result, [POINTER, POINTER, I32, I32, *values])
+    function = ir.Function(module, kind, name)
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    _build_inline(access, way, function)
+    return function
+
+
+def _build_inline(access: Access, way: str, function: ir.Function) -> None:
+    e = Emitter(function)
+    b = e.b
+    context, site, mask, address, *operands = function.args
+    size = access.bytes if way == "one" else WARP_SIZE * access.bytes
+    short = _ShortShared(e, access, context, site, address)
+    low = b.and_(address, ir.Constant(I32, access.bytes - 1))
+    simple = b.and_(b.icmp_unsigned("==", low, ir.Constant(I32, 0)), b.icmp_unsigned("==", mask, ir.Constant(I32, -1)))
+    simple = b.and_(simple, short.reaches(size))
+    inside, other = e.block("inside"), e.block("other")
+    b.cbranch(simple, inside, other)
+    b.position_at_end(inside)
+    place = short.enter(size, "same" if way == "one" else "neighbours")
+    if way == "run":
+        _return_all(b, access, _move_run(b, access, place, operands))
+    else:
+        _return_all(b, access, [b.load(e.offset(place, i * access.size), align=1, typ=access.element) for i in range(access.count)])
+    b.position_at_end(other)
+    spread = e.splat(address) if way == "one" else b.add(e.splat(address), lanes(I32, access.bytes))
+    given = e.intrinsic(access.name, access.result_type, [context, site, mask, spread, *operands])
+    if not access.results:
+        b.ret_void()
+    elif way == "run":
+        b.ret(given)
+    else:
+        first = e.count_trailing_zeros(mask)
+        index = b.and_(first, ir.Constant(I32, WARP_SIZE - 1))
+        parts = [given] if access.results == 1 else [b.extract_value(given, i) for i in range(access.results)]
+        _return_all(b, access, [b.extract_element(part, index) for part in parts])
 
 
 def needed_by(access: Access) -> tuple[Access, ...]:

@@ -88,9 +88,13 @@ class Warp(Record):
 
 
 class Site(Record):
-    """One memory instruction's last match among the storages, and its counters."""
+    """One memory instruction's last match among the storages, and its counters.
 
-    _fields_ = _fields("low high delta touched requests sectors bytes conflicts")
+    `neighbours` and `same` count the requests of full warps that the short ways served: neighbouring elements from a
+    sector's start on, and one element for all lanes. All other requests count into the fields before them.
+    """
+
+    _fields_ = _fields("low high delta touched requests sectors bytes conflicts neighbours same")
 
 
 class StorageRow(Record):

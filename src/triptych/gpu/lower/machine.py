@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.isa.spaces import PARAM_WINDOW
-from triptych.gpu.isa.types import ScalarType
+from triptych.gpu.isa.types import TYPES, ScalarType
 from triptych.gpu.lower.copies import copy_name
 from triptych.gpu.lower.emitter import (
     DOUBLE,
@@ -28,16 +28,17 @@ from triptych.gpu.lower.emitter import (
     number,
     vector,
 )
-from triptych.gpu.lower.helpers import Access
+from triptych.gpu.lower.helpers import Access, require_inline
 from triptych.gpu.lower.layout import WARP_SIZE, Context
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An LLVM value: a scalar where `uniform`, else a vector of 32."""
+    """An LLVM value: a scalar where `uniform` or where there is a stride (base + lane · stride), else a vector of 32."""
 
     ir: ir.Value
     uniform: bool
+    stride: int = 0
 
 
 def element_type(t: ScalarType) -> ir.Type:
@@ -77,7 +78,21 @@ class LlvmMachine:
 
     def spread(self, a: Value) -> ir.Value:
         """The value as a vector."""
+        if a.stride:
+            return self.b.add(self.e.splat(a.ir), lanes(a.ir.type, a.stride))
         return self.e.splat(a.ir) if a.uniform else a.ir
+
+    def whole(self, a: Value) -> Value:
+        """The value as a scalar or as a vector: without a stride."""
+        return Value(self.spread(a), False) if a.stride else a
+
+    def _stride_of(self, a: Value) -> int | None:
+        return 0 if a.uniform else a.stride or None
+
+    def _affine(self, t: ScalarType, base: ir.Value, stride: int) -> Value:
+        size = 1 << t.bits
+        stride %= size
+        return Value(base, stride == 0, stride - size if stride >= size // 2 else stride)
 
     def _apply(self, operation: Operation, *operands: Value) -> Value:
         if all(a.uniform for a in operands):
@@ -93,6 +108,7 @@ class LlvmMachine:
         return self._apply(call, *operands)
 
     def _cast(self, operation: str, target: ir.Type, a: Value) -> Value:
+        a = self.whole(a)
         method: Operation = getattr(self.b, operation)
         return Value(method(a.ir, target if a.uniform else vector(target)), a.uniform)
 
@@ -112,14 +128,23 @@ class LlvmMachine:
 
     def add(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._apply(self.b.add, a, b)
+        left, right = self._stride_of(a), self._stride_of(b)
+        if left is None or right is None or not (left or right):
+            return self._apply(self.b.add, a, b)
+        return self._affine(t, self.b.add(a.ir, b.ir), left + right)
 
     def sub(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._apply(self.b.sub, a, b)
+        left, right = self._stride_of(a), self._stride_of(b)
+        if left is None or right is None or not (left or right):
+            return self._apply(self.b.sub, a, b)
+        return self._affine(t, self.b.sub(a.ir, b.ir), left - right)
 
     def mul(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
+        for value, factor in ((a, b), (b, a)):
+            if value.stride and factor.uniform and isinstance(factor.ir, ir.Constant):
+                return self._affine(t, self.b.mul(value.ir, factor.ir), value.stride * _signed(factor.ir))
         return self._apply(self.b.mul, a, b)
 
     def divide(self, t: ScalarType, a: Value, b: Value) -> Value:
@@ -159,6 +184,8 @@ class LlvmMachine:
 
     def shift_left(self, t: ScalarType, a: Value, amount: Value) -> Value:
         """See `Machine`."""
+        if a.stride and amount.uniform and isinstance(amount.ir, ir.Constant):
+            return self._affine(t, self.b.shl(a.ir, amount.ir), a.stride << amount.ir.constant)
         return self._apply(self.b.shl, a, amount)
 
     def shift_right(self, t: ScalarType, a: Value, amount: Value) -> Value:
@@ -181,6 +208,11 @@ class LlvmMachine:
         """See `Machine`."""
         if target.bits == source.bits:
             return a
+        if a.uniform and isinstance(a.ir, ir.Constant):
+            value = _signed(a.ir) if source.is_signed else a.ir.constant
+            return self.constant(target, value)
+        if a.stride and target.bits < source.bits:
+            return self._affine(target, self.b.trunc(a.ir, ir.IntType(target.bits)), a.stride)
         if target.bits < source.bits:
             return self._cast("trunc", ir.IntType(target.bits), a)
         return self._cast("sext" if source.is_signed else "zext", ir.IntType(target.bits), a)
@@ -194,11 +226,15 @@ class LlvmMachine:
                 test = self.b.fcmp_ordered if relation == "num" else self.b.fcmp_unordered
                 return self._apply(lambda x, y: test("ord" if relation == "num" else "uno", x, y), a, b)
             return self._apply(lambda x, y: self.b.fcmp_ordered(_ORDERED[relation], x, y), a, b)
+        if relation == "lt" and _is_known(a) and _is_known(b):
+            return Value(ir.Constant(I1, int(a.ir.constant < b.ir.constant)), True)
         compare = self.b.icmp_signed if t.is_signed else self.b.icmp_unsigned
         return self._apply(lambda x, y: compare(_ORDERED[relation], x, y), a, b)
 
     def select(self, t: ScalarType, condition: Value, a: Value, b: Value) -> Value:
         """See `Machine`."""
+        if condition.uniform and isinstance(condition.ir, ir.Constant):
+            return a if condition.ir.constant else b
         if condition.uniform and not (a.uniform and b.uniform):
             return Value(self.b.select(condition.ir, self.spread(a), self.spread(b)), False)
         return self._apply(self.b.select, condition, a, b)
@@ -270,10 +306,30 @@ class LlvmMachine:
                 return self._load_parameter(t, address, count)
             window = Value(number(vector(I64), PARAM_WINDOW), False)
             space, address = "global", self._apply(self.b.add, address, window)
-        given = self._access(Access("load", _helper_space(space), t.bytes, count), address, ())
-        parts = [given] if count == 1 else [self.b.extract_value(given, i) for i in range(count)]
+        access = Access("load", _helper_space(space), t.bytes, count)
+        if space == "shared" and address.uniform:
+            parts = self._parts(self._call_short(access, "one", address), count)
+            return [self.bitcast(_bits_type(t), t, Value(p, True)) for p in parts]
+        if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
+            parts = self._parts(self._call_short(access, "run", address), count)
+        else:
+            parts = self._parts(self._access(access, address, ()), count)
         bits = ir.IntType(t.bits)
         return [Value(p if element_type(t) == bits else self.b.bitcast(p, vector(element_type(t))), False) for p in parts]
+
+    def _parts(self, given: ir.Value, count: int) -> list[ir.Value]:
+        return [given] if count == 1 else [self.b.extract_value(given, i) for i in range(count)]
+
+    def _call_short(self, access: Access, way: str, address: Value, values: Sequence[ir.Value] = ()) -> ir.Value:
+        """A shared access whose lanes are known to reach for one element (`one`) or for neighbours (`run`)."""
+        assert self.site is not None, "a memory instruction has a site"
+        place = address.ir
+        if place.type != I32:
+            most = ir.Constant(I64, 0xFFFF_FFFF)
+            beyond = self.b.icmp_unsigned(">", place, most)
+            place = self.b.trunc(self.b.select(beyond, most, place), I32)
+        function = require_inline(self.e.module, access, way)
+        return self.b.call(function, [self.context, self.site, self.active, place, *values])
 
     def _load_parameter(self, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
         base = self.b.inttoptr(self.e.load_field(Context, self.context, "parameters"), POINTER)
@@ -290,7 +346,12 @@ class LlvmMachine:
 
     def store(self, space: str, t: ScalarType, address: Value, values: Sequence[Value]) -> None:
         """See `Machine`."""
-        self._access(Access("store", _helper_space(space), t.bytes, len(values)), address, [self._as_bits(t, v) for v in values])
+        access = Access("store", _helper_space(space), t.bytes, len(values))
+        bits = [self._as_bits(t, v) for v in values]
+        if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
+            self._call_short(access, "run", address, bits)
+        else:
+            self._access(access, address, bits)
 
     def atomic(self, space: str, operation: str, t: ScalarType, address: Value, operands: Sequence[Value]) -> Value:
         """See `Machine`."""
@@ -305,15 +366,24 @@ class LlvmMachine:
     def _access(self, access: Access, address: Value, values: Sequence[ir.Value]) -> ir.Value:
         assert self.site is not None, "a memory instruction has a site"
         self.accesses[access.name] = access
-        arguments = [self.context, self.site, self.active, self.spread(address), *values]
+        places = self._shared_places(address) if access.space == "shared" else self.spread(address)
+        arguments = [self.context, self.site, self.active, places, *values]
         return self.e.intrinsic(access.name, access.result_type, arguments)
+
+    def _shared_places(self, address: Value) -> ir.Value:
+        """Addresses of 32 bits; what lies beyond them is out of bounds, and stays so."""
+        places, most = self.spread(address), number(vector(I64), 0xFFFF_FFFF)
+        if places.type.element == I32:
+            return places
+        beyond = self.b.icmp_unsigned(">", places, most)
+        return self.b.trunc(self.b.select(beyond, most, places), vector(I32))
 
     def copy_to_shared(self, size: int, target: Value, source: Value, source_size: Value) -> None:
         """See `Machine`."""
         assert self.site is not None, "a memory instruction has a site"
         self.copies.add(size)
-        sizes = self.spread(source_size)
-        arguments = [self.context, self.site, self.active, self.spread(target), self.spread(source), sizes]
+        places, sizes = self._shared_places(target), self.spread(source_size)
+        arguments = [self.context, self.site, self.active, places, self.spread(source), sizes]
         self.e.intrinsic(copy_name(size), VOID, arguments)
 
     def load_matrix(self, address: Value, count: int, transposed: bool) -> Sequence[Value]:
@@ -349,7 +419,7 @@ class LlvmMachine:
 
     def lane_index(self) -> Value:
         """See `Machine`."""
-        return Value(lanes(I32), False)
+        return Value(ir.Constant(I32, 0), False, 1)
 
     def active_mask(self) -> Value:
         """See `Machine`."""
@@ -360,11 +430,25 @@ class LlvmMachine:
         if a.uniform:
             return a
         wide = vector(I32)
-        return Value(self.e.intrinsic("triptych.shuffle", wide, [a.ir, self.spread(source_lane)]), False)
+        return Value(self.e.intrinsic("triptych.shuffle", wide, [self.spread(a), self.spread(source_lane)]), False)
 
     def ballot(self, predicate: Value) -> Value:
         """See `Machine`."""
         return Value(self.b.and_(self.e.bits(self.spread(predicate)), self.active), True)
+
+
+def _signed(constant: ir.Constant) -> int:
+    bits, value = constant.type.width, int(constant.constant)
+    return value - (1 << bits) if value >= 1 << (bits - 1) else value
+
+
+def _is_known(a: Value) -> bool:
+    """A constant that is the same read as signed or as unsigned."""
+    return a.uniform and isinstance(a.ir, ir.Constant) and isinstance(a.ir.type, ir.IntType) and _signed(a.ir) >= 0
+
+
+def _bits_type(t: ScalarType) -> ScalarType:
+    return TYPES[f"b{t.bits}"]
 
 
 def _helper_space(space: str) -> str:

@@ -7,6 +7,7 @@ from llvmlite import ir
 from triptych.gpu.lower.analysis import KernelAnalysis, is_block_barrier
 from triptych.gpu.lower.body import KernelForm
 from triptych.gpu.lower.emitter import I1, I32, I64, number, vector
+from triptych.gpu.lower.emitter import lanes as affine_lanes
 from triptych.gpu.lower.layout import EXITED, WAITING, Outcome, Warp
 from triptych.gpu.lower.machine import Value
 
@@ -82,12 +83,15 @@ class MaskedForm(KernelForm):
             self.leave(Outcome.CONVERGED)
 
     def _scalars_agree(self, index: int) -> ir.Value:
-        wanted = self.analysis.liveness.live_in(index) & self.analysis.uniform & self.analysis.slots.keys()
+        wanted = self.analysis.liveness.live_in(index) & self.analysis.shapes.keys() & self.analysis.slots.keys()
         first = self.e.count_trailing_zeros(self.group)
         inactive = self.b.not_(self.e.from_bits(self.group))
         agreed: ir.Value = number(vector(I1), 1)
         for name in sorted(wanted if index else ()):
             lanes = self._bits(self.load_frame(name))
+            stride = self.analysis.shapes[name].stride
+            if stride:
+                lanes = self.b.sub(lanes, affine_lanes(lanes.type.element, stride))
             same = self.b.icmp_unsigned("==", lanes, self.e.splat(self.b.extract_element(lanes, first)))
             agreed = self.b.and_(agreed, self.b.or_(same, inactive))
         return self.e.all_lanes(agreed)

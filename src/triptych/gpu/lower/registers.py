@@ -105,6 +105,8 @@ class Operands:
                 value = self.read_register(name)
                 if operand.offset and t.bits == 32:  # 32-bit addresses wrap as the hardware's do
                     value = self.m.add(U32, value, self.m.constant(U32, operand.offset))
+                if t.bits == 32 and instruction.form.get("space").startswith("shared"):
+                    return value
                 base = self.convert(value, TYPES[f"u{t.bits}"], U64)
                 if t.bits == 32:
                     return base
@@ -131,7 +133,11 @@ class Operands:
         """A special register, u32."""
         base, _, axis = name.partition(".")
         if base == "%tid" and axis:
-            return self._thread_index("xyz".index(axis))
+            index = self._thread_index("xyz".index(axis))
+            if not self.analysis.rows:
+                return index
+            first = self.e.b.extract_element(index.ir, ir.Constant(I32, 0))
+            return Value(first, axis != "x", int(axis == "x"))
         if base in ("%ntid", "%ctaid", "%nctaid") and axis:
             return self._field(f"{base[1:]}_{axis}")
         if name == "%laneid":

@@ -12,6 +12,7 @@ from triptych.core.launches import Line
 from triptych.core.source import SourceLocation
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.lower.analysis import KernelAnalysis, MemorySite
+from triptych.gpu.lower.helpers import BankCount
 from triptych.gpu.lower.layout import WARP_SIZE
 from triptych.gpu.run.workers import StorageTable, Worker
 
@@ -88,9 +89,23 @@ def _add_instruction(tally: Tally, instruction: BoundInstruction, warps: int, la
 def _add_sites(by_place: dict[Place, Tally], analysis: KernelAnalysis, workers: Sequence[Worker]) -> None:
     for index, site in enumerate(analysis.sites):
         records = [worker.sites[index] for worker in workers]
-        totals = {name: sum(getattr(r, name) for r in records) for name in ("requests", "sectors", "bytes", "conflicts")}
+        totals = {name: sum(getattr(r, name) for r in records) for name in _SITE_COUNTERS}
+        _add_short_ways(site, totals)
         if totals["requests"]:
             _add_site(by_place[_place_of(site.instruction)], site, totals)
+
+
+_SITE_COUNTERS = ("requests", "sectors", "bytes", "conflicts", "neighbours", "same")
+
+
+def _add_short_ways(site: MemorySite, totals: dict[str, int]) -> None:
+    """Adds what the requests of full warps at neighbouring elements, or at one element, come to."""
+    size = site.bytes
+    neighbours, same = totals["neighbours"], totals["same"]
+    totals["requests"] += neighbours + same
+    totals["bytes"] += (neighbours + same) * WARP_SIZE * size
+    whole = size if site.space == "global" else BankCount.phase_count(size)
+    totals["sectors"] += neighbours * whole + same
 
 
 def _add_site(tally: Tally, site: MemorySite, totals: Mapping[str, int]) -> None:

@@ -90,16 +90,19 @@ def load(text: str) -> GpuModule:
 class Kernel:
     """One kernel's analysis and machine code. Safe to use from several threads."""
 
-    def __init__(self, gpu_module: GpuModule, name: str) -> None:
-        """Analyses the kernel; code is made at its first launch."""
+    def __init__(self, gpu_module: GpuModule, name: str, *, rows: bool) -> None:
+        """Analyses the kernel; code is made at its first launch.
+
+        `rows`: for blocks whose warps each lie in one row of threads, where %tid.x ascends and %tid.y is the same.
+        """
         if name not in gpu_module.entries:
             raise UnknownName.of("kernel", name, gpu_module.entries)
         module = gpu_module.module
         self.entry = gpu_module.entries[name]
         self.variables = tuple(v for v in module.variables.values() if v.space in ("global", "const"))
         symbols = {v.name: index for index, v in enumerate(self.variables)}
-        self.analysis: KernelAnalysis = analyse(module, module.functions[name], symbols)
-        self._key = gpu_module.key
+        self.analysis: KernelAnalysis = analyse(module, module.functions[name], symbols, rows=rows)
+        self._key = key_of(gpu_module.key, str(rows))
         self._lock = threading.Lock()
         self._code: dict[str, int] = {}
 
@@ -116,8 +119,8 @@ class Kernel:
 
 
 @lru_cache(maxsize=256)
-def kernel_of(text: str, name: str) -> Kernel:
-    """The kernel of that name in PTX text."""
-    return Kernel(load(text), name)
+def kernel_of(text: str, name: str, *, rows: bool) -> Kernel:
+    """The kernel of that name in PTX text, for blocks whose warps lie in rows of threads or for any."""
+    return Kernel(load(text), name, rows=rows)
 
 

@@ -13,6 +13,7 @@ from triptych.core.errors import ArgumentError, LaunchError, LaunchInterrupted, 
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Argument, Block, Launch, Program
 from triptych.core.settings import settings
+from triptych.gpu.lower.layout import WARP_SIZE
 from triptych.gpu.run.counting import count_launch
 from triptych.gpu.run.faults import raise_first_fault
 from triptych.gpu.run.kernel import Kernel, Parameter, kernel_of
@@ -53,7 +54,7 @@ def run_launch(
         KernelFault: the kernel did what a device forbids; it was stopped there.
         LaunchInterrupted: the user stopped it.
     """
-    kernel = kernel_of(program.text, launch.entry)
+    kernel = kernel_of(program.text, launch.entry, rows=launch.block[0] % WARP_SIZE == 0 or launch.block[1:] == (1, 1))
     geometry = Geometry(launch.grid, launch.block, kernel.analysis.places.shared_bytes + launch.shared_bytes)
     _check(kernel, launch, geometry, limits or GpuLimits())
     parameters = pack_parameters(kernel, launch.arguments)

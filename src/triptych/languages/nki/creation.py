@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import cast
 
 from triptych.languages.nki import buffers
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import nki_dtype
 from triptych.languages.nki.elementwise import is_number, number
-from triptych.languages.nki.indexing import Ds, refuse
+from triptych.languages.nki.indexing import Ds, refuse, sequence, whole
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import BETA1, CURRENT, ParDim, Tracer, current
 from triptych.neuron.isa import Space
@@ -24,11 +25,11 @@ def _buffer(buffer: object) -> Buffer:
 
 
 def _shape(shape: object) -> tuple[int, ...]:
-    counts: tuple[object, ...] = tuple(shape) if isinstance(shape, Iterable) else (shape,)  # pyright: ignore[reportUnknownArgumentType]
+    counts = sequence(shape)
     for count in counts:
-        if not isinstance(count, int):
-            raise refuse(f"shape {list(counts)}: {count!r} is no whole number")
-    return counts  # type: ignore[return-value]
+        if whole(count) is None:
+            raise refuse(f"shape {counts}: {count!r} is no whole number")
+    return tuple(cast("list[int]", counts))  # a ParDim stays one
 
 
 def ndarray(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -48,9 +49,8 @@ def is_number(value: object) -> bool:
 
 def number(value: object) -> float:
     """A number as Python's; a whole one stays an int."""
-    assert isinstance(value, bool | int | float | np.number | np.bool_)
-    plain = value.item() if isinstance(value, np.generic) else value
-    return plain if isinstance(plain, int) else float(plain)
+    plain: object = cast("np.generic", value).item() if isinstance(value, np.generic) else value
+    return plain if isinstance(plain, int) else float(cast("float", plain))
 
 
 def _per_partition(small: NkiTensor, large: NkiTensor) -> bool:
@@ -324,5 +324,9 @@ def _spread(tile: NkiTensor, shape: tuple[int, ...]) -> NkiTensor:
     return tile if tile.shape == shape else tile.broadcast_to(shape)
 
 
-BINARY = {name: value for name, value in globals().items() if name in ALU or (name in ABSENT and callable(value))}
+_FUNCTIONS = (
+    add, subtract, multiply, divide, mod, fmod, maximum, minimum, power, equal, not_equal, less, less_equal, greater,
+    greater_equal, logical_and, logical_or, logical_xor, bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift,
+)  # fmt: skip
+BINARY: Mapping[str, Callable[..., NkiTensor]] = {function.__name__: function for function in _FUNCTIONS}
 """The element-wise functions of two operands, by name."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
-from types import EllipsisType
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, cast
 
 import numpy as np
 
@@ -29,6 +28,18 @@ def refuse(message: str, hint: str | None = None) -> NkiError:
     return NkiError(message, where=user_location(), hint=hint)
 
 
+def whole(value: object) -> int | None:
+    """A whole number of Python or numpy as an int, None for anything else (truth values too)."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        return None
+    return int(cast("int", value))
+
+
+def sequence(value: object) -> list[object]:
+    """The parts of a tuple or a list; anything else alone."""
+    return list(cast("Iterable[object]", value)) if isinstance(value, tuple | list) else [value]
+
+
 def join_shapes(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
     """The shape to which both index tiles broadcast.
 
@@ -43,7 +54,10 @@ def join_shapes(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexTile:
-    """An affine index: element (i, j, …) is offset + steps[0] * i + steps[1] * j + …; an axis of one element has step 0."""
+    """An affine index: element (i, j, …) is offset + steps[0] * i + steps[1] * j + …
+
+    An axis of one element has step 0.
+    """
 
     shape: tuple[int, ...]
     offset: int
@@ -51,11 +65,10 @@ class IndexTile:
 
     def __getitem__(self, key: object) -> IndexTile:
         """A view with new axes: `[:, None]`, `[None, :]`."""
-        keys = key if isinstance(key, tuple) else (key,)
         shape: list[int] = []
         steps: list[int] = []
         axis = 0
-        for one in keys:  # pyright: ignore[reportUnknownVariableType]
+        for one in sequence(key):
             if one is None:
                 shape.append(1)
                 steps.append(0)
@@ -83,8 +96,9 @@ class IndexTile:
         return low, high
 
     def _combine(self, other: object, sign: int) -> IndexTile:
-        if isinstance(other, int | np.integer):
-            return IndexTile(self.shape, self.offset + sign * int(other), self.steps)
+        number = whole(other)
+        if number is not None:
+            return IndexTile(self.shape, self.offset + sign * number, self.steps)
         if not isinstance(other, IndexTile):
             return NotImplemented
         shape = join_shapes(self.shape, other.shape)
@@ -112,9 +126,9 @@ class IndexTile:
 
     def __mul__(self, other: object) -> IndexTile:
         """A multiple: whole numbers only, an index must stay affine."""
-        if not isinstance(other, int | np.integer):
+        factor = whole(other)
+        if factor is None:
             raise refuse(f"an index tile can be multiplied by a whole number only, not by {other!r}")
-        factor = int(other)
         return IndexTile(self.shape, self.offset * factor, tuple(step * factor for step in self.steps))
 
     __rmul__ = __mul__
@@ -246,7 +260,7 @@ def _solve(offset: int, step: int, comparison: str) -> tuple[int | None, int | N
 
 
 def arange(*bounds: int) -> IndexTile:
-    """`arange(stop)` or `arange(start, stop[, step])`: an index tile of one axis, to be given a second by `[:, None]`."""
+    """`arange(stop)` or `arange(start, stop[, step])`: an index tile of one axis; `[:, None]` gives it a second."""
     values = range(*bounds)
     if len(values) < 1:
         raise refuse(f"nl.arange{bounds} is empty")
@@ -294,6 +308,3 @@ class MeshGrid:
 
 
 mgrid = MeshGrid()
-
-BasicIndex = int | slice | Ds
-Index = BasicIndex | IndexTile | EllipsisType

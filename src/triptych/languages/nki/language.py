@@ -1,4 +1,4 @@
-"""`nki.language` (nl): what both generations of kernels import. Names that NKI has and this does not are listed as such."""
+"""`nki.language` (nl): what kernels of both generations import."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def store(dst: object, value: object, *, mask: object = None) -> None:
 
 
 def transpose_tile(tracer: Tracer, data: NkiTensor) -> NkiTensor:
-    """The mirror [F, P] of a tile in SBUF: by the Vector engine up to 32 x 32, else by the Tensor engine through PSUM."""
+    """The mirror [F, P] of a tile, in SBUF: by the Vector engine up to 32 x 32, else by the Tensor engine via PSUM."""
     rows, columns = data.shape[0], data.size // data.shape[0]
     target = result_tile(tracer, (columns, rows), data.dtype, data.dtype)
     if rows <= _VECTOR_TRANSPOSE and columns <= _VECTOR_TRANSPOSE:

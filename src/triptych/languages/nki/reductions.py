@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod as product
 
-import numpy as np
-
 from triptych.languages.nki.dtypes import Dtype, float32, nki_dtype
 from triptych.languages.nki.elementwise import activate, binary, on_chip, result_tile
 from triptych.languages.nki.elementwise import reciprocal as reciprocal_of
-from triptych.languages.nki.indexing import refuse
+from triptych.languages.nki.indexing import refuse, sequence, whole
 from triptych.languages.nki.movement import broadcast_to
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import current
@@ -24,9 +22,8 @@ def trailing_axes(axis: object, shape: Sequence[int], what: str) -> int:
     Raises:
         NkiError: for the partition axis, or axes that are not the last ones.
     """
-    given = tuple(axis) if isinstance(axis, list | tuple) else (axis,)  # pyright: ignore[reportUnknownArgumentType]
     rank = len(shape)
-    places = sorted(_place(one, rank, what) for one in given)  # pyright: ignore[reportUnknownArgumentType]
+    places = sorted(_place(one, rank, what) for one in sequence(axis))
     if 0 in places:
         raise refuse(
             f"{what}: axis 0 is the partition axis, over which the Vector engine cannot reduce",
@@ -38,9 +35,10 @@ def trailing_axes(axis: object, shape: Sequence[int], what: str) -> int:
 
 
 def _place(axis: object, rank: int, what: str) -> int:
-    if not isinstance(axis, int | np.integer) or not -rank <= axis < rank:
+    place = whole(axis)
+    if place is None or not -rank <= place < rank:
         raise refuse(f"{what}: {axis!r} is no axis of a tile of {rank} axes")
-    return int(axis) % rank
+    return place % rank
 
 
 def reduced_shape(shape: Sequence[int], axes: int, keepdims: bool) -> tuple[int, ...]:

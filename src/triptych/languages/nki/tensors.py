@@ -3,61 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
-
-from triptych.core.errors import NkiLimitError, UnknownNkiName
+from triptych.core.errors import UnknownNkiName
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import Dtype
 from triptych.languages.nki.frames import user_location
-from triptych.languages.nki.indexing import Box, Ds, IndexTile, join_shapes, refuse
+from triptych.languages.nki.indexing import IndexTile, join_shapes, refuse, whole
+from triptych.languages.nki.views import AxisRange, View, expand_index, out_of_bounds, slice_of
+from triptych.neuron.isa import Tensor
 
 if TYPE_CHECKING:
     from triptych.languages.nki.tracer import Tracer
-
-
-@dataclass(frozen=True, slots=True)
-class AxisRange:
-    """An index that must stay inside an axis of the tensor: checked when it is used, since a mask may cut it."""
-
-    axis: int
-    extent: int
-    index: IndexTile
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Elements of a declared tensor: `offset` and `steps` in elements of it, as its region has them."""
-
-    tensor: int
-    offset: int
-    shape: tuple[int, ...]
-    steps: tuple[int, ...]
-    partition_axis: int | None
-    """The axis that walks the partitions of an on-chip tensor; None in HBM."""
-    ranges: tuple[AxisRange, ...] = ()
-
-    def cut(self, box: Box) -> View:
-        """The part inside a box over the leading axes; axes of one element stand for the whole axis."""
-        offset, shape = self.offset, list(self.shape)
-        own: list[tuple[int, int]] = []
-        for axis, count in enumerate(self.shape):
-            first, end = box[axis] if axis < len(box) and count > 1 else (0, count)
-            if end > count:
-                raise refuse(f"a mask over {end} elements of axis {axis} on a tensor of shape {list(self.shape)}")
-            own.append((first, end))
-            offset += self.steps[axis] * first
-            shape[axis] = end - first
-        ranges = tuple(replace(one, index=_cut_index(one.index, tuple(own))) for one in self.ranges)
-        return replace(self, offset=offset, shape=tuple(shape), ranges=ranges)
-
-
-def _cut_index(index: IndexTile, box: Box) -> IndexTile:
-    offset = index.offset + sum(step * first for step, (first, _) in zip(index.steps, box, strict=True))
-    return IndexTile(tuple(end - first for first, end in box), offset, index.steps)
 
 
 class NkiTensor:
@@ -128,6 +87,21 @@ class NkiTensor:
         """Whether it lies in SBUF or PSUM."""
         return self.buffer.space.on_chip
 
+    @property
+    def is_argument(self) -> bool:
+        """Whether the caller gave it."""
+        return not self.on_chip and bool(self.declaration.strides) and not self.buffer.shared
+
+    @property
+    def declaration(self) -> Tensor:
+        """The tensor that it views."""
+        return self._tracer.tensors[self._view.tensor]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it views all of its tensor, in its order."""
+        return self.shape == self.declaration.shape and self.size == self.declaration.size
+
     def __len__(self) -> int:
         """Elements along the first axis."""
         return self.shape[0]
@@ -144,8 +118,6 @@ class NkiTensor:
         """Forbid further use: its instruction now writes elsewhere."""
         self._consumed = True
 
-    # -- indexing -----------------------------------------------------------------------------------------------------
-
     def __getitem__(self, key: object) -> NkiTensor:
         """A view: by whole numbers, slices, `nl.ds` and `...`, or by index tiles (`nl.arange`, `nl.mgrid`).
 
@@ -153,7 +125,7 @@ class NkiTensor:
             NkiLimitError: for an index outside the tensor.
             NkiError: for an index that NKI does not take.
         """
-        keys = _expand(key, self)
+        keys = expand_index(key, self.ndim, self.name)
         if any(isinstance(one, IndexTile) for one in keys):
             self._tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
             return self.with_view(self._by_tiles(keys))
@@ -164,10 +136,10 @@ class NkiTensor:
         offset, shape, steps = self._view.offset, list[int](), list[int]()
         partition_axis: int | None = None
         for axis, (one, count, step) in enumerate(zip(keys, self.shape, self._view.steps, strict=True)):
-            first, stride, number = _slice_of(one, axis, count, self.name)
+            first, stride, number = slice_of(one, axis, count, self.name)
             offset += step * first
             is_partition = axis == self._view.partition_axis
-            if isinstance(one, int | np.integer) and not is_partition:
+            if whole(one) is not None and not is_partition:
                 continue
             if is_partition:
                 partition_axis = len(shape)
@@ -180,7 +152,7 @@ class NkiTensor:
 
     def _by_tiles(self, keys: Sequence[object]) -> View:
         self.check_ranges(self.view)
-        if any(not isinstance(one, IndexTile | int | np.integer) for one in keys):
+        if any(not isinstance(one, IndexTile) and whole(one) is None for one in keys):
             raise refuse(
                 f"tensor `{self.name}`: index tiles and slices cannot be mixed in one index",
                 "give every axis an index tile or a whole number",
@@ -195,7 +167,7 @@ class NkiTensor:
                     )
                 shape = join_shapes(shape, one.shape)
         indices = [
-            one.spread(shape) if isinstance(one, IndexTile) else IndexTile(shape, int(one), (0,) * len(shape))  # type: ignore[arg-type]
+            one.spread(shape) if isinstance(one, IndexTile) else IndexTile(shape, whole(one) or 0, (0,) * len(shape))
             for one in keys
         ]
         return self._gather(indices, shape)
@@ -236,8 +208,6 @@ class NkiTensor:
     def __iadd__(self, value: object) -> NkiTensor:
         """Beta 1's accumulation: `psum += nisa.nc_matmul(…)`."""
         return self._tracer.accumulate(self, value)
-
-    # -- views --------------------------------------------------------------------------------------------------------
 
     def reshape(self, shape: Sequence[int]) -> NkiTensor:
         """The same elements in another shape; on chip the partition axis stays as it is.
@@ -347,8 +317,6 @@ class NkiTensor:
         axis = 0 if self.on_chip else None
         return self.with_view(View(self._view.tensor, self._view.offset + int(offset), shape, steps, axis))
 
-    # -- what a tensor without data cannot do ---------------------------------------------------------------------------
-
     def __bool__(self) -> bool:
         """Never: values are not known while a kernel is traced."""
         raise refuse(
@@ -373,60 +341,6 @@ class NkiTensor:
 
 def _public_names() -> list[str]:
     return [name for name in dir(NkiTensor) if not name.startswith("_")]
-
-
-def out_of_bounds(name: str, axis: int, low: int, high: int, extent: int) -> NkiLimitError:
-    """The error of an index outside an axis."""
-    return NkiLimitError(
-        f"Out-of-bound access for tensor `{name}` on dimension {axis}: index range [{low}, {high}] exceed dimension "
-        f"size of {extent}",
-        where=user_location(),
-        hint="mask= cuts an access where a tile is not full (Beta 1); else make the last tile smaller",
-    )
-
-
-def _expand(key: object, tensor: NkiTensor) -> list[object]:
-    """One index an axis: `...` and absent trailing axes become full slices."""
-    keys: list[object] = list(key) if isinstance(key, tuple) else [key]  # pyright: ignore[reportUnknownArgumentType]
-    if any(one is None for one in keys):
-        raise refuse(f"tensor `{tensor.name}`: None makes no new axis in NKI", "use nl.expand_dims")
-    dots = [at for at, one in enumerate(keys) if one is Ellipsis]
-    if len(dots) > 1:
-        raise refuse(f"tensor `{tensor.name}`: more than one '...' in an index")
-    given = len(keys) - len(dots)
-    if given > tensor.ndim:
-        raise refuse(f"tensor `{tensor.name}` has {tensor.ndim} axes; the index has {given}")
-    at = dots[0] if dots else len(keys)
-    filling: list[object] = [slice(None)] * (tensor.ndim - given)
-    return keys[:at] + filling + keys[at + len(dots) :]
-
-
-def _slice_of(one: object, axis: int, count: int, name: str) -> tuple[int, int, int]:
-    """(first, step, number) of a whole number, a slice or `nl.ds` on an axis of `count` elements."""
-    if isinstance(one, bool | np.bool_):
-        raise refuse(f"tensor `{name}`: {one} is no index")
-    if isinstance(one, int | np.integer):
-        first = int(one) + (count if one < 0 else 0)
-        if not 0 <= first < count:
-            raise out_of_bounds(name, axis, int(one), int(one), count)
-        return first, 1, 1
-    if isinstance(one, Ds):
-        one = slice(one.start, one.start + one.size)
-    if not isinstance(one, slice):
-        raise refuse(
-            f"tensor `{name}`: {type(one).__name__} is no index of NKI",
-            "indices are whole numbers, slices, nl.ds(start, size) and '...'",
-        )
-    step = 1 if one.step is None else int(one.step)
-    if step < 1:
-        raise refuse(f"tensor `{name}`: the slice step {step} must be 1 or more")
-    first = 0 if one.start is None else int(one.start) + (count if one.start < 0 else 0)
-    end = count if one.stop is None else int(one.stop) + (count if one.stop < 0 else 0)
-    if first < 0 or end > count:
-        raise out_of_bounds(name, axis, first, end - 1, count)
-    if end <= first:
-        raise refuse(f"tensor `{name}`: the slice {first}:{end} of dimension {axis} is empty")
-    return first, step, len(range(first, end, step))
 
 
 def _operator(symbol: str) -> Callable[[NkiTensor, object], object]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import cast
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from triptych.core.source import SourceLocation
 from triptych.languages.nki import buffers
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import Dtype, core_dtype
+from triptych.languages.nki.fold import fold_copies
 from triptych.languages.nki.frames import user_location
-from triptych.languages.nki.indexing import Box, Mask, refuse
-from triptych.languages.nki.tensors import OPERATORS, NkiTensor, View
+from triptych.languages.nki.indexing import Box, Mask, refuse, whole
+from triptych.languages.nki.tensors import OPERATORS, NkiTensor
+from triptych.languages.nki.views import View
 from triptych.neuron.isa import ROWS, Engine, Hardware, Instruction, Region, Space, Tensor, Trace, verify
 from triptych.neuron.isa.occupancy import verify_capacity
 from triptych.neuron.isa.trace import AttributeValue, Operand
@@ -51,8 +54,6 @@ class Tracer:
     _shared_used: int = 0
     _assignments: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
 
-    # -- programs -------------------------------------------------------------------------------------------------------
-
     @property
     def program(self) -> int:
         """The index of the program that is being traced, the grid's last axis fastest."""
@@ -76,8 +77,6 @@ class Tracer:
         """Note the use of a feature that `import nki` does not have in any release."""
         if self.generation == CURRENT:
             self._legacy.setdefault(feature, user_location())
-
-    # -- tensors --------------------------------------------------------------------------------------------------------
 
     def argument(self, handle: Handle, name: str, dtype: Dtype, *, writable: bool) -> NkiTensor:
         """A tensor of the caller."""
@@ -167,8 +166,6 @@ class Tracer:
             self._shared_used += 1
         return made
 
-    # -- instructions ---------------------------------------------------------------------------------------------------
-
     def emit(
         self,
         operation: str,
@@ -231,8 +228,6 @@ class Tracer:
             )
         return Region(view.tensor, view.offset, tuple(zip(view.steps, view.shape, strict=True)))
 
-    # -- Beta 1's assignments -------------------------------------------------------------------------------------------
-
     def assign(self, target: NkiTensor, value: object) -> None:
         """`target[…] = value`."""
         if isinstance(value, NkiTensor) and value.tracer is self and value.view == target.view:
@@ -246,8 +241,8 @@ class Tracer:
             source = value if value.shape == target.shape else value.broadcast_to(target.shape)
             self.emit("tensor_copy", {"dst": target, "src": source})
             self._assignments.add((self.program, len(self.instructions) - 1))
-        elif isinstance(value, int | float | np.number):
-            self.emit("memset", {"dst": target, "value": float(value)})
+        elif isinstance(value, int | float) or whole(value) is not None:
+            self.emit("memset", {"dst": target, "value": float(cast("float", value))})
         else:
             raise refuse(f"`{target.name}[…] = …`: a {type(value).__name__} is no tile and no number")
 
@@ -286,8 +281,6 @@ class Tracer:
         self._assignments.add((self.program, len(self.instructions) - 1))
         return into
 
-    # -- the end --------------------------------------------------------------------------------------------------------
-
     def finish(self, arguments: Sequence[NkiTensor], outputs: Sequence[NkiTensor]) -> Trace:
         """The trace: `arguments` in the order of the launch's, the `outputs` among them.
 
@@ -295,7 +288,7 @@ class Tracer:
             NkiLimitError: where the live tiles exceed a memory.
             NkiError: for an output that no instruction writes.
         """
-        programs = tuple(tuple(self._fold(index)) for index in range(len(self.programs)))
+        programs = tuple(self._folded(index) for index in range(len(self.programs)))
         for program in programs:
             verify_capacity(program, self.tensors, self.hardware)
         self._check_outputs(programs, outputs)
@@ -310,6 +303,10 @@ class Tracer:
             programs,
             self._notices(),
         )
+
+    def _folded(self, program: int) -> tuple[Instruction, ...]:
+        copies = {index for one, index in self._assignments if one == program}
+        return fold_copies(self.programs[program], copies, self.tensors, self.hardware, self.generation)
 
     def _check_outputs(self, programs: Sequence[Sequence[Instruction]], outputs: Sequence[NkiTensor]) -> None:
         written = {
@@ -334,54 +331,6 @@ class Tracer:
             "tutorials. `import neuronxcc.nki` has it, or pass destinations and slice"
         )
         return (Finding("nki.generation", Severity.NOTICE, message, min(self._legacy.values())),)
-
-    def _fold(self, program: int) -> list[Instruction]:
-        """The instructions, with `t[…] = f(x)` made one: f writes to t, the copy goes, where nothing else sees it."""
-        instructions = self.programs[program]
-        uses: dict[int, int] = {}
-        for instruction in instructions:
-            for operand in instruction.operands.values():
-                if isinstance(operand, Region):
-                    uses[operand.tensor] = uses.get(operand.tensor, 0) + 1
-        folded: list[Instruction] = []
-        for index, instruction in enumerate(instructions):
-            joined = None
-            if folded and (program, index) in self._assignments:
-                joined = self._join(folded[-1], instruction, uses)
-            if joined is None:
-                folded.append(instruction)
-            else:
-                folded[-1] = joined
-        return folded
-
-    def _join(self, made: Instruction, copy: Instruction, uses: Mapping[int, int]) -> Instruction | None:
-        source = copy.region("src")
-        dtype = self.tensors[source.tensor].dtype
-        same = dtype.name == "f32" or dtype == self.tensors[copy.region("dst").tensor].dtype
-        if made.operands.get("dst") != source or uses[source.tensor] != 2 or not same:
-            return None
-        reads = (
-            operand.tensor for name, operand in made.operands.items() if name != "dst" and isinstance(operand, Region)
-        )
-        if made.operation == "nc_matmul" or (self._partial(made, copy) and copy.region("dst").tensor in reads):
-            return None
-        joined = replace(made, operands={**made.operands, "dst": copy.region("dst")}, where=copy.where)
-        try:
-            verify(joined, self.tensors, self.hardware, self.generation)
-        except NkiError:
-            return None
-        return joined
-
-    @staticmethod
-    def _partial(made: Instruction, copy: Instruction) -> bool:
-        """Whether the instruction reads the copy's tensor in another way than element for element."""
-        target = copy.region("dst")
-        regions = [
-            operand
-            for name, operand in made.operands.items()
-            if name != "dst" and isinstance(operand, Region) and operand.tensor == target.tensor
-        ]
-        return any(region != target for region in regions)
 
 
 _current: ContextVar[Tracer | None] = ContextVar("triptych_nki_tracer", default=None)

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from triptych.core.errors import UsageError
-from triptych.languages.triton.clock import Clock
-
-MILLISECONDS = 1e3
+from triptych.languages.triton.clock import TICKS_PER_MILLISECOND, Clock
 
 
 class DeviceInterface:
@@ -47,12 +45,12 @@ class Event:
     def __init__(self, clock: Clock) -> None:
         """Not recorded yet; the clock starts."""
         self._clock = clock
-        self._seconds: float | None = None
+        self._ticks: int | None = None
         clock.start()
 
     def record(self, stream: object = None) -> None:
         """The event happens now."""
-        self._seconds = self._clock.now()
+        self._ticks = self._clock.now()
 
     def elapsed_time(self, end: Event) -> float:
         """Modelled milliseconds from this event to `end`.
@@ -60,16 +58,16 @@ class Event:
         Raises:
             UsageError: where one of the two was not recorded.
         """
-        if self._seconds is None or end._seconds is None:
+        if self._ticks is None or end._ticks is None:
             raise UsageError("elapsed_time of an event that was not recorded", hint="call record() on both events")
-        return (end._seconds - self._seconds) * MILLISECONDS
+        return (end._ticks - self._ticks) / TICKS_PER_MILLISECOND
 
     def synchronize(self) -> None:
         """Nothing: what was recorded has happened."""
 
     def query(self) -> bool:
         """Whether the event has happened."""
-        return self._seconds is not None
+        return self._ticks is not None
 
 
 def time_once(clock: Clock, call: Callable[[], object]) -> float:
@@ -77,7 +75,7 @@ def time_once(clock: Clock, call: Callable[[], object]) -> float:
     clock.start()
     before = clock.now()
     call()
-    return (clock.now() - before) * MILLISECONDS
+    return (clock.now() - before) / TICKS_PER_MILLISECOND
 
 
 def make_benchmarker(clock: Clock) -> Callable[..., Sequence[float]]:

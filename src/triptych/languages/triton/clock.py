@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from triptych.execution.profile import LaunchReport
 
+TICKS_PER_SECOND = 10**15
+TICKS_PER_MILLISECOND = 10**12
+
 
 class Clock:
-    """Modelled seconds. It stands until `start()`, so that launches that nobody times are not placed on a roofline."""
+    """Modelled femtoseconds. It stands until `start()`: launches that nobody times are not placed on a roofline.
+
+    Whole ticks, so that equal launches take equal times whenever they run.
+    """
 
     def __init__(self) -> None:
         """At zero, standing."""
-        self._seconds = 0.0
+        self._ticks = 0
         self._running = False
 
     def start(self) -> None:
@@ -24,8 +30,8 @@ class Clock:
     def add(self, launch: LaunchReport) -> None:
         """A launch ran."""
         if self._running:
-            self._seconds += launch.roofline.estimate_s
+            self._ticks += round(launch.roofline.estimate_s * TICKS_PER_SECOND)
 
-    def now(self) -> float:
-        """Modelled seconds."""
-        return self._seconds
+    def now(self) -> int:
+        """Ticks since the driver was made."""
+        return self._ticks

@@ -6,6 +6,7 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 from triptych.chips import GpuChip, load
 from triptych.core.errors import UsageError
@@ -120,6 +121,7 @@ ordinals = Ordinals()
 """One numbering for the process: Triton's caches by ordinal outlive an activation."""
 
 
+@lru_cache(maxsize=64)
 def gpu_chip(name: str) -> GpuChip:
     """The GPU of a name or of a TOML file's path.
 

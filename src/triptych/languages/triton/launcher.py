@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import index
 from typing import Any
 
@@ -32,6 +33,7 @@ class Function:
     shared_bytes: int
 
 
+@lru_cache(maxsize=1024)
 def load_function(name: str, binary: bytes | str, shared_bytes: int) -> Function:
     """The kernel in what Triton calls the binary, which is PTX text here.
 
@@ -57,7 +59,6 @@ class Launcher:
         self._metadata = metadata
         self._selection = selection
         self._clock = clock
-        self._program: Program | None = None
         if metadata.profile_scratch_size or "gsan" in str(getattr(metadata, "instrumentation_mode", "")):
             raise UnsupportedFeature(
                 f"kernel '{metadata.name}' carries Triton's own instrumentation (Proton, GSan)",
@@ -128,8 +129,7 @@ class Launcher:
         return bind(buffer), NULL
 
     def _run(self, function: Function, launch: Launch) -> None:
-        if self._program is None:
-            target = f"sm_{self._metadata.target.arch}"
-            self._program = Program(machine="gpu", text=function.ptx, language="triton", target=target)
+        target = f"sm_{self._metadata.target.arch}"
+        program = Program(machine="gpu", text=function.ptx, language="triton", target=target)
         with self._selection().in_force():
-            self._clock.add(run_launch(self._program, launch, memory()))
+            self._clock.add(run_launch(program, launch, memory()))

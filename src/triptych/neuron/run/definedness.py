@@ -31,12 +31,13 @@ def _reduction(inputs: FlagsByName, shape: Shape) -> Flags:
     data = inputs["data"]
     if data.size == np.prod(shape):
         return _elementwise(inputs, shape)
-    reduced = data.reshape(int(np.prod(shape)), -1).all(axis=-1).reshape(shape)
+    reduced = np.asarray(data.reshape(int(np.prod(shape)), -1).all(axis=-1)).reshape(shape)
     return _elementwise({**inputs, "data": reduced}, shape)
 
 
 def _contraction(inputs: FlagsByName, shape: Shape) -> Flags:
-    stationary, moving = _rows(inputs["stationary"]).all(axis=0), _rows(inputs["moving"]).all(axis=0)
+    stationary = np.asarray(_rows(inputs["stationary"]).all(axis=0))
+    moving = np.asarray(_rows(inputs["moving"]).all(axis=0))
     return (stationary[:, np.newaxis] & moving).reshape(shape)
 
 

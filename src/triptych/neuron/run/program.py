@@ -131,9 +131,7 @@ class ProgramRun:
             message = f"accumulates onto elements of `{name}` that no matmul has written: undefined on the hardware"
             self._findings.add("psumcheck", Severity.WARNING, message, instruction.where)
         if asked is None and not flags.all() and self._holds_numbers(buffer, region, flags):
-            message = (
-                f"the first matmul onto `{name}` replaces what another engine wrote: undefined on the hardware"
-            )
+            message = f"the first matmul onto `{name}` replaces what another engine wrote: undefined on the hardware"
             self._findings.add("psumcheck", Severity.WARNING, message, instruction.where)
         adding = np.bool_(asked) if asked is not None else flags.copy()
         flags[...] = True

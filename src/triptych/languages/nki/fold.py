@@ -1,0 +1,61 @@
+"""`t[…] = f(x)` as one instruction: f writes to t itself, and the copy goes, where nothing else sees the difference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence, Set
+from dataclasses import replace
+
+from triptych.core.errors import NkiError
+from triptych.neuron.isa import Hardware, Instruction, Region, Tensor, verify
+
+
+def fold_copies(
+    instructions: Sequence[Instruction],
+    copies: Set[int],
+    tensors: Sequence[Tensor],
+    hardware: Hardware,
+    generation: str,
+) -> tuple[Instruction, ...]:
+    """The instructions of a program without those `copies` (indices) that the instruction before can do itself."""
+    uses = Counter(
+        operand.tensor
+        for instruction in instructions
+        for operand in instruction.operands.values()
+        if isinstance(operand, Region)
+    )
+    folded: list[Instruction] = []
+    for index, instruction in enumerate(instructions):
+        joined = None
+        if folded and index in copies and uses[instruction.region("src").tensor] == 2:
+            joined = _join(folded[-1], instruction, tensors)
+        if joined is not None and _allowed(joined, tensors, hardware, generation):
+            folded[-1] = joined
+        else:
+            folded.append(instruction)
+    return tuple(folded)
+
+
+def _join(made: Instruction, copy: Instruction, tensors: Sequence[Tensor]) -> Instruction | None:
+    """The instruction with the copy's destination: where it made exactly what is copied, and its rounding is the same.
+
+    The value passes through the copy's source: nothing is lost if that is float32 or the destination's dtype. An
+    instruction that reads the destination elsewhere than it would write it must not run in place.
+    """
+    source, target = copy.region("src"), copy.region("dst")
+    dtype = tensors[source.tensor].dtype
+    exact = dtype.name == "f32" or dtype == tensors[target.tensor].dtype
+    if made.operands.get("dst") != source or not exact or made.operation == "nc_matmul":
+        return None
+    reads = [one for name, one in made.operands.items() if name != "dst" and isinstance(one, Region)]
+    if any(one.tensor == target.tensor and one != target for one in reads):
+        return None
+    return replace(made, operands={**made.operands, "dst": target}, where=copy.where)
+
+
+def _allowed(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware, generation: str) -> bool:
+    try:
+        verify(instruction, tensors, hardware, generation)
+    except NkiError:
+        return False
+    return True

@@ -1,0 +1,72 @@
+"""The enumerations of `nki.isa`."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from triptych.languages.nki.indexing import refuse
+from triptych.neuron.isa import Engine
+
+
+class engine(Enum):  # the language's own name
+    """Engines, for `engine=`."""
+
+    tensor = 1
+    scalar = 2
+    gpsimd = 3
+    dma = 4
+    vector = 5
+    sync = 6
+    unknown = 0
+
+
+class reduce_cmd(Enum):  # the language's own name
+    """What an instruction does with the engine's reduction registers."""
+
+    idle = 0
+    reset = 1
+    reduce = 2
+    reset_reduce = 3
+    load_reduce = 4
+
+
+class dge_mode(Enum):  # the language's own name
+    """Who generates the descriptors of a DMA; no matter to what is copied."""
+
+    unknown = 0
+    swdge = 1
+    hwdge = 2
+    none = 3
+
+
+class oob_mode(Enum):  # the language's own name
+    """What a dynamic index outside a tensor does."""
+
+    error = 0
+    skip = 1
+
+
+class matmul_perf_mode(Enum):  # the language's own name
+    """Fast modes of the Tensor engine."""
+
+    none = "none"
+    double_row = "double_row"
+
+
+class nc_version(Enum):  # the language's own name
+    """Generations of NeuronCores."""
+
+    gen2 = 2
+    gen3 = 3
+    gen4 = 4
+
+
+def chosen_engine(value: object) -> Engine | None:
+    """The engine that `engine=` names, None for `unknown`.
+
+    Raises:
+        NkiError: for something that is no engine; integers are none.
+    """
+    if isinstance(value, engine):
+        return None if value is engine.unknown else Engine(value.name)
+    raise refuse(f"engine={value!r} is no engine", "name one, such as nisa.engine.vector")

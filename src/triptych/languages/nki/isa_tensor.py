@@ -1,0 +1,55 @@
+"""`nki.isa`: the instructions of the Tensor engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triptych.languages.nki.isa_enums import (
+    chosen_engine,
+    engine,
+    matmul_perf_mode,
+)
+from triptych.languages.nki.isa_function import instruction
+from triptych.languages.nki.isa_operands import mirror, product, unsupported
+from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.tracer import current
+from triptych.neuron.isa import Engine, Space
+
+
+@instruction(product)
+def nc_matmul(
+    dst: NkiTensor,
+    stationary: NkiTensor,
+    moving: NkiTensor,
+    is_stationary_onezero: bool = False,
+    is_moving_onezero: bool = False,
+    is_transpose: bool = False,
+    accumulate: bool | None = None,
+    tile_position: Sequence[int] = (),
+    tile_size: Sequence[int] = (),
+    perf_mode: matmul_perf_mode = matmul_perf_mode.none,
+    mask: object = None,
+) -> int | None:
+    """dst[M, N] (+)= stationary[K, M].T @ moving[K, N], K and M up to 128, N up to 512.
+
+    `accumulate=None`: the first matmul onto an element of PSUM replaces it, the next ones add. The one-zero hints
+    change the speed alone.
+    """
+    del is_stationary_onezero, is_moving_onezero
+    unsupported(
+        "nc_matmul", is_transpose=is_transpose, tile_position=tuple(tile_position), tile_size=tuple(tile_size),
+        perf_mode=perf_mode, mask=mask,
+    )  # fmt: skip
+    operands = {"dst": dst, "stationary": stationary, "moving": moving}
+    return current().emit("nc_matmul", operands, {"accumulate": accumulate})
+
+
+@instruction(mirror)
+def nc_transpose(dst: NkiTensor, data: NkiTensor, engine: engine = engine.unknown, mask: object = None) -> int | None:
+    """dst[F, P] = data[P, F].T: the Tensor engine (up to 128 x 128, into PSUM) or the Vector engine (up to 32 x 32)."""
+    unsupported("nc_transpose", mask=mask)
+    chosen = chosen_engine(engine)
+    if chosen is None:
+        chosen = Engine.TENSOR if dst.buffer.space is Space.PSUM else Engine.VECTOR
+    operation = "nc_transpose" if chosen is Engine.TENSOR else "nc_transpose_vector"
+    return current().emit(operation, {"dst": dst, "data": data}, engine=chosen)

@@ -1,0 +1,208 @@
+"""A kernel: the author's function, the generation whose rules hold, and the grid. A call traces it and launches the trace."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+
+from triptych.core.arrays import Handle
+from triptych.core.errors import ArgumentError, NkiError
+from triptych.core.plan import Program
+from triptych.core.source import SourceLocation
+from triptych.execution.memory import memory
+from triptych.languages.nki.captures import Capture, OutputSpec, launch
+from triptych.languages.nki.dtypes import Dtype, nki_dtype
+from triptych.languages.nki.elementwise import BINARY
+from triptych.languages.nki.frames import user_location
+from triptych.languages.nki.indexing import refuse, sequence, whole
+from triptych.languages.nki.target import target_hardware
+from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.tracer import CURRENT, Tracer, active, run_traced
+from triptych.neuron import full_grid
+from triptych.neuron.isa import to_json
+
+_LNC_MAXIMUM = 2
+
+
+class Kernel:
+    """`kernel(*arrays)` or `kernel[grid](*arrays)` runs it; the results are numpy arrays."""
+
+    def __init__(self, function: Callable[..., object], generation: str, grid: tuple[int, ...] = (1,)) -> None:
+        """`generation` says whose rules hold: `beta1` or `current`."""
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.generation = generation
+        self.grid = grid
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return str(getattr(self.function, "__name__", "kernel"))
+
+    def __getitem__(self, grid: object) -> Kernel:
+        """The kernel over an SPMD grid: any rank under Beta 1; else 1 or 2, the cores of a logical NeuronCore.
+
+        Raises:
+            NkiError: for a grid that the generation does not take.
+        """
+        extents = [whole(one) for one in sequence(grid)]
+        counts = tuple(one for one in extents if one is not None and one >= 1)
+        if not counts or len(counts) != len(extents):
+            raise refuse(f"{self.name}[{grid!r}]: a grid has whole numbers of 1 or more")
+        if self.generation == CURRENT and (isinstance(grid, tuple) or counts[0] > _LNC_MAXIMUM):
+            raise refuse(
+                f"NKI only supports LNC 1 or 2, but got {grid}",
+                "`import nki` takes kernel[1] or kernel[2]; SPMD grids are `import neuronxcc.nki`'s",
+            )
+        return Kernel(self.function, self.generation, counts)
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Trace and run; returns what the kernel returns, as numpy arrays.
+
+        Raises:
+            NkiError: (and its kinds) where the language or the hardware refuses what the kernel does.
+            ArgumentError: for arguments that the kernel does not take.
+        """
+        tracer = active()
+        if tracer is not None:
+            return self._inline(tracer, args, kwargs)
+        bound = self._bind(args, kwargs)
+        arrays = [value for _, value in _named(bound, self.name) if is_array(value)]
+        return launch(self._capture(bound), arrays)
+
+    def capture(self, *args: object, **kwargs: object) -> Capture:
+        """Trace a call without running it; its arrays may be handles.
+
+        Raises:
+            NkiError: (and its kinds) where the language or the hardware refuses what the kernel does.
+            ArgumentError: for arguments that the kernel does not take.
+        """
+        return self._capture(self._bind(args, kwargs))
+
+    def _inline(self, tracer: Tracer, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
+        if tracer.generation == CURRENT:
+            raise refuse(
+                f"kernel {self.name} is called inside another kernel: @nki.jit cannot be nested",
+                "call a plain function instead",
+            )
+        if self.grid != (1,):
+            raise refuse(f"kernel {self.name} is called with a grid inside another kernel")
+        return self.function(*args, **kwargs)
+
+    def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
+        try:
+            bound = inspect.signature(self.function).bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(f"{self.name}: {error}", where=user_location()) from None
+        bound.apply_defaults()
+        return bound
+
+    def _capture(self, bound: inspect.BoundArguments) -> Capture:
+        hardware = target_hardware()
+        tracer = Tracer(self.name, hardware, self.generation, self.grid, binary=BINARY)
+        handles, inputs = self._arguments(tracer, bound)
+        returned: list[object] = []
+        for _ in range(prod(self.grid)):
+            tracer.start_program()
+            call = _substituted(bound, inputs)
+            returned.append(run_traced(tracer, functools.partial(self.function, *call.args, **call.kwargs)))
+        outputs = self._outputs(returned[0])
+        arguments = list({one.view.tensor: one for one in (*inputs, *outputs)}.values())
+        places = {one.view.tensor: at for at, one in enumerate(arguments)}
+        trace = tracer.finish(arguments, outputs)
+        specs = tuple(OutputSpec(one.name, one.shape, one.dtype, places[one.view.tensor]) for one in outputs)
+        program = Program("neuron", to_json(trace), "nki", hardware.target)
+        structure = tuple if isinstance(returned[0], tuple) else list if isinstance(returned[0], list) else None
+        return Capture(self.name, program, full_grid(self.grid), tuple(handles), specs, structure)
+
+    def _arguments(self, tracer: Tracer, bound: inspect.BoundArguments) -> tuple[list[Handle], list[NkiTensor]]:
+        handles: list[Handle] = []
+        tensors: list[NkiTensor] = []
+        annotations: Mapping[str, object] = getattr(self.function, "__annotations__", {})
+        for name, value in _named(bound, self.name):
+            if is_array(value):
+                handle = value if isinstance(value, Handle) else memory().bind(value)
+                mutable = "mutable_tensor" in str(annotations.get(name, ""))
+                handles.append(handle)
+                tensors.append(tracer.argument(handle, name, self._argument_dtype(handle, name), writable=mutable))
+        return handles, tensors
+
+    def _argument_dtype(self, handle: Handle, name: str) -> Dtype:
+        try:
+            return nki_dtype(handle.dtype.numpy)
+        except NkiError as error:
+            raise ArgumentError(
+                f"argument `{name}` of {self.name} is {handle.dtype.numpy}, which no NeuronCore has",
+                where=user_location(),
+                hint=error.hint,
+            ) from None
+
+    def _outputs(self, returned: object) -> list[NkiTensor]:
+        outputs: list[NkiTensor] = []
+        for one in sequence(returned) if returned is not None else []:
+            if not isinstance(one, NkiTensor):
+                raise self._refuse(f"returns a {type(one).__name__}", "return tensors of buffer=nl.shared_hbm")
+            place = f"returns `{one.name}`, which lies in {one.buffer.name}"
+            if one.on_chip:
+                raise self._refuse(place, "store it to a tensor of buffer=nl.shared_hbm and return that")
+            known = one.buffer.shared or one.is_argument
+            if not known and (self.generation == CURRENT or prod(self.grid) > 1):
+                raise self._refuse(place, "outputs must be in nl.shared_hbm")
+            if not one.whole:
+                raise self._refuse(f"returns a part of `{one.name}`", "return the whole tensor")
+            outputs.append(one)
+        return outputs
+
+    def _refuse(self, message: str, hint: str) -> NkiError:
+        code = getattr(self.function, "__code__", None)
+        where = SourceLocation(code.co_filename, code.co_firstlineno) if code is not None else None
+        return NkiError(f"kernel {self.name} {message}", where=where, hint=hint)
+
+
+def is_array(value: object) -> bool:
+    """Whether a kernel receives the argument as a tensor: anything with a shape and a dtype that is no numpy number."""
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic)
+
+
+def _named(bound: inspect.BoundArguments, kernel: str) -> Iterator[tuple[str, object]]:
+    """The arguments one by one: those of `*args` are numbered.
+
+    Raises:
+        ArgumentError: for a list of arrays.
+    """
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            yield from ((f"{name}{index}", one) for index, one in enumerate(value))
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            yield from value.items()
+        elif isinstance(value, list | tuple) and any(is_array(one) for one in sequence(cast("object", value))):
+            raise ArgumentError(
+                f"argument `{name}` of {kernel} is a list of arrays", hint="give each array as an argument of its own"
+            )
+        else:
+            yield name, value
+
+
+def _substituted(bound: inspect.BoundArguments, tensors: Sequence[NkiTensor]) -> inspect.BoundArguments:
+    """The call with tensors in the place of arrays, in the order of `_named`."""
+    left = iter(tensors)
+
+    def swap(value: object) -> object:
+        return next(left) if is_array(value) else value
+
+    arguments: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            arguments[name] = tuple(swap(one) for one in value)
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            arguments[name] = {key: swap(one) for key, one in value.items()}
+        else:
+            arguments[name] = swap(value)
+    return inspect.BoundArguments(bound.signature, cast("Any", arguments))

@@ -1,0 +1,27 @@
+"""`import nki`: the current generation, which passes destinations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from triptych.languages.nki import isa, language, typing
+from triptych.languages.nki.jit import jit
+from triptych.languages.nki.kernel import Kernel
+from triptych.languages.nki.names import missing_name
+
+__all__ = ["isa", "jit", "language", "simulate", "typing"]
+__version__ = "0.6.0"
+"""The release of NKI whose language this follows."""
+
+_NOT_YET = frozenset({"collectives", "benchmark", "profile", "baremetal"})
+
+
+def simulate(kernel: Kernel) -> Callable[..., object]:
+    """The kernel itself: every call is simulated."""
+    return kernel
+
+
+def __getattr__(name: str) -> NoReturn:
+    """A name that the module does not have, or that is not implemented."""
+    missing_name("nki", name, __all__, _NOT_YET)

@@ -1,0 +1,20 @@
+"""The compile target of a kernel: AWS's own environment variable, else the target in force."""
+
+from __future__ import annotations
+
+import os
+
+from triptych.execution.profile import active_target
+from triptych.neuron.isa import Hardware, hardware
+
+OVERRIDE = "NEURON_PLATFORM_TARGET_OVERRIDE"
+"""AWS's variable: trn1, inf2, gen2, trn2, gen3, trn3 or gen4."""
+
+
+def target_hardware() -> Hardware:
+    """The limits of the target.
+
+    Raises:
+        UnknownName: where the variable names no NeuronCore.
+    """
+    return hardware(os.environ.get(OVERRIDE) or active_target("neuron"))

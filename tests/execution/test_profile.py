@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from triptych.chips import GpuChip, load
+from triptych.core.counters import Counter, Counters, Provenance
+from triptych.core.errors import UnknownName
+from triptych.core.launches import LaunchRecord
+from triptych.core.settings import scope
+from triptych.execution.profile import (
+    active_checks,
+    active_chip,
+    active_target,
+    current,
+    profile,
+    record_launch,
+)
+
+
+def launch(machine: str = "gpu", kernel: str = "k") -> LaunchRecord:
+    counters = Counters({"flops.f32": Counter(1000, "FLOPs", Provenance.COUNTED_PTX)})
+    target = {"gpu": "sm_80", "neuron": "trn2"}[machine]
+    return LaunchRecord(kernel, machine, "ptx", target, (1, 1, 1), (32, 1, 1), 0, counters, ())
+
+
+def test_settings_hold_where_no_profile_is_open() -> None:
+    with scope(chip="a100-80", target=None):
+        assert active_chip().name == "a100-80"
+        assert active_target() == "sm_80"
+    with scope(chip="h100", target="sm_80"):
+        assert active_target() == "sm_80"
+    assert current() is None
+    assert active_checks() == ()
+
+
+def test_profile_sets_chip_and_target() -> None:
+    with scope(chip="h100", target="sm_80"):
+        with profile(chip="a100-80") as outer:
+            assert active_target() == "sm_80"
+            with profile(chip="h100") as inner:
+                assert (active_chip().name, active_target()) == ("h100", "sm_90")
+                assert current() is inner
+            assert current() is outer
+        with profile():
+            assert (active_chip().name, active_target()) == ("h100", "sm_80")
+        with profile(target="sm_75"), profile():
+            assert active_target() == "sm_75"
+    with profile(chip=load("a100-80")):
+        assert active_chip().name == "a100-80"
+
+
+def test_machine_without_a_chip_in_force_gets_its_default() -> None:
+    with profile(chip="trn2"):
+        assert active_chip().name == "trn2"
+        gpu = active_chip("gpu")
+        assert isinstance(gpu, GpuChip)
+        assert active_target("gpu") == gpu.target
+        assert active_target("neuron") == "trn2"
+    with profile(chip="a100-80", target="sm_80"):
+        assert active_chip("neuron").machine == "neuron"
+        assert active_target("neuron").startswith("trn")
+
+
+def test_nested_profiles_both_see_a_launch_each_with_its_own_chip() -> None:
+    with profile(chip="a100-80") as outer:
+        with profile(chip="h100") as inner:
+            report = record_launch(launch())
+        record_launch(launch("neuron"))
+    assert inner.launches == [report]
+    assert [(entry.chip.name, entry.record.machine) for entry in outer.launches] == [
+        ("a100-80", "gpu"),
+        ("trn2", "neuron"),
+    ]
+    assert report.roofline.floor_s < outer.launches[0].roofline.floor_s
+    record_launch(launch())
+    assert len(outer.launches) == 2
+
+
+def test_report_shows_what_the_record_holds() -> None:
+    with profile(chip="h100") as open_profile:
+        report = record_launch(launch(kernel="saxpy"))
+    assert (report.kernel, report.language, report.target) == ("saxpy", "ptx", "sm_80")
+    assert (report.grid, report.block, report.findings, report.lines) == ((1, 1, 1), (32, 1, 1), (), ())
+    assert report.counters.value("flops.f32") == 1000
+    assert report.roofline is report.roofline
+    assert repr(report) == "<saxpy grid=(1, 1, 1) block=(32, 1, 1) on h100>"
+    assert open_profile.findings == ()
+
+
+def test_checks_are_known_by_name() -> None:
+    with profile(check="memcheck") as one, profile() as inherited:
+        assert one.checks == inherited.checks == active_checks() == ("memcheck",)
+    with profile(check=["memcheck", " memcheck "]) as twice:
+        assert twice.checks == ("memcheck",)
+    with profile(check="") as none:
+        assert none.checks == ()
+    with pytest.raises(UnknownName, match="unknown check 'memchek'"), profile(check="memchek"):
+        pass
+
+
+def test_unknown_chip() -> None:
+    with pytest.raises(UnknownName, match="unknown chip 'h101'"), profile(chip="h101"):
+        pass
+
+
+def test_profile_of_one_thread_is_not_another_threads() -> None:
+    seen: list[str] = []
+
+    def work(chip: str) -> None:
+        with profile(chip=chip) as mine:
+            record_launch(launch())
+            seen.append(f"{mine.launches[0].chip.name} {len(mine.launches)}")
+
+    with profile(chip="h100") as outer:
+        threads = [threading.Thread(target=work, args=(chip,)) for chip in ("a100-80", "h200", "a100-80")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(seen) == ["a100-80 1", "a100-80 1", "h200 1"]
+    assert outer.launches == []
+
+
+def test_profile_closes_when_the_block_fails() -> None:
+    with pytest.raises(ZeroDivisionError), profile():
+        _ = 1 // 0
+    assert current() is None

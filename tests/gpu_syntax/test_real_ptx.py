@@ -1,0 +1,113 @@
+"""Text that compilers wrote: it parses, survives printing, and no damage to it does worse than a syntax error."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triptych.core.errors import PtxSyntaxError
+from triptych.gpu.syntax import parse, print_module
+from triptych.gpu.syntax.ast import Instruction, Module
+
+FILES = sorted((Path(__file__).parents[1] / "data" / "ptx").glob("*.ptx"))
+TEXTS = {path.stem: path.read_text() for path in FILES}
+SMALL = sorted(name for name, text in TEXTS.items() if len(text) < 6000)
+
+
+def strip_places(value: Any) -> Any:
+    """The tree without lines and origins, which printing does not keep."""
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in ("line", "origin")}
+        return type(value).__name__, {name: strip_places(item) for name, item in kept.items()}
+    if isinstance(value, tuple):
+        return tuple(strip_places(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {name: strip_places(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def count_instructions(text: str) -> int:
+    """Instructions by a rule of thumb that does not use the parser: statements of bodies that are no directives."""
+    plain = re.sub(r"//[^\n]*", "", text)
+    plain = re.sub(r'\.section[^{]*\{[^}]*\}|\.file[^\n]*|\.loc[^\n]*|"[^"]*"', "", plain)
+    statements = (re.sub(r"^(\s|[{}]|[\w$]+\s*:(?!:))*", "", part) for part in plain.split(";"))
+    return sum(re.match(r"@?!?%?[a-z]", part) is not None for part in statements)
+
+
+def parse_or_refuse(text: str) -> Module | None:
+    try:
+        return parse(text)
+    except PtxSyntaxError as error:
+        assert error.where is not None
+        assert 1 <= error.where.line <= text.count("\n") + 1
+        return None
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_instruction_is_found(name: str) -> None:
+    module = parse(TEXTS[name], name=f"{name}.ptx")
+    found = sum(
+        isinstance(statement, Instruction)
+        for function in module.functions.values()
+        for statement in function.body or ()
+    )
+    assert found == count_instructions(TEXTS[name])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_printing_and_parsing_gives_the_same_module(name: str) -> None:
+    module = parse(TEXTS[name])
+    assert strip_places(parse(print_module(module))) == strip_places(module)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_text_cut_anywhere_in_a_body_is_refused(name: str) -> None:
+    text = TEXTS[name]
+    generator = random.Random(name)
+    first, last = text.index("{\n"), text.rindex("}", 0, text.index("\n}\n", text.rindex("ret;")) + 2)
+    depth = [0]
+    for character in text:
+        depth.append(depth[-1] + (character == "{") - (character == "}"))
+    for place in generator.sample(range(first, last), 60):
+        if depth[place]:
+            assert parse_or_refuse(text[:place]) is None, f"cut at {place}"
+
+
+@settings(max_examples=150, deadline=None)
+@given(name=st.sampled_from(SMALL), data=st.data())
+def test_damaged_text_gives_a_module_or_a_syntax_error(name: str, data: st.DataObject) -> None:
+    text = TEXTS[name]
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(text)))
+        end = min(len(text), start + data.draw(st.integers(0, 8)))
+        piece = data.draw(
+            st.one_of(
+                st.sampled_from(
+                    ["", "{", "}", "(", ")", "[", "]", ";", ",", ":", ".", "%", "@", "!", "|", "0", "<", ">"]
+                ),
+                st.sampled_from(
+                    [".reg .b32 ", ".loc 1 1 1", " = {", "0f", "/*", "//", '"', "-", "+", "9" * 30, ".align "]
+                ),
+                st.text(max_size=3),
+                st.integers(0, len(text)).map(lambda place: text[place : place + 20]),
+            )
+        )
+        text = text[:start] + piece + text[end:]
+    module = parse_or_refuse(text)
+    if module is not None:
+        assert strip_places(parse(print_module(module))) == strip_places(module)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=60))
+def test_any_text_gives_a_module_or_a_syntax_error(text: str) -> None:
+    parse_or_refuse(text)
+    parse_or_refuse(f".version 8.0\n.target sm_80\n{text}")
+    parse_or_refuse(f".version 8.0\n.target sm_80\n.entry k() {{ .reg .b32 %r<4>; {text} }}")
