@@ -28,7 +28,7 @@ VEC_ADD = (
     "def main(n, m):",
     "    a, b, c = np.ones(n, np.float32), np.ones(n, np.float32), np.zeros(n, np.float32)",
     "    tt.cuda.compile(source)['vec_add'][(m // 256,), (256,)](a, b, c, m)",
-    "    print('sum', c.sum())",
+    "    print('sum', float(c.sum()))",
 )
 
 

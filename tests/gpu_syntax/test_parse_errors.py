@@ -67,7 +67,7 @@ def test_errors_in_a_body_name_the_line(statement: str, message: str) -> None:
         (".version 8\n.target sm_80", "expected a version such as 8.4, found '8'", 1),
         (".version 8.0\n.address_size 64", "expected '.target' after '.version', found '.address_size'", 2),
         (".version 8.0\n.target sm_80\n.address_size 16", "an address size of 16", 3),
-        (HEADER + ".global .b32 x = {1};", "initial values are nested deeper", 4),
+        (HEADER + ".global .b32 x[1] = {{1}};", "initial values are nested deeper", 4),
         (HEADER + ".global .b32 x[2] = {1, 2, 3};", "3 initial values for 2 elements", 4),
         (HEADER + ".global .b8 x = 256;", "does not fit in a .b8", 4),
         (HEADER + ".global .b8 x = other;", "the address of 'other' does not fit in a .b8", 4),

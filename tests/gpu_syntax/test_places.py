@@ -82,14 +82,10 @@ def test_a_recursive_inlining_does_not_grow_without_end() -> None:
 
 def test_a_function_starts_without_a_place() -> None:
     text = f"{HEADER}.func f() {{ .loc 1 3 1\n ret; }}\n.func g() {{ ret; }}{FILES}"
-    functions = parse(text).functions
-    assert [
-        function.body[0].origin
-        for function in functions.values()
-        if isinstance((function.body or (None,))[0], Instruction)
-        and function.body
-        and isinstance(function.body[0], Instruction)
-    ] == [at(USER, 3), None]
+    found: list[Origin | None] = []
+    for function in parse(text).functions.values():
+        found += [statement.origin for statement in function.body or () if isinstance(statement, Instruction)]
+    assert found == [at(USER, 3), None]
 
 
 def test_a_file_that_is_not_declared_has_its_number() -> None:

@@ -46,4 +46,9 @@ def test_launches_without_flops_have_no_place() -> None:
 def test_many_launches_reuse_the_letters() -> None:
     points = points_of([gpu_launch()] * 30)
     assert points[26].mark == MARKS[0]
-    assert "*" in roofline_plot([gpu_launch()] * 2, 80)
+    assert "*" in roofline_plot([gpu_launch()] * 30, 80)
+
+
+def test_points_of_one_place_stand_side_by_side() -> None:
+    plot = roofline_plot([gpu_launch()] * 3, 80).splitlines()[:16]
+    assert any("CAB" in text for text in plot)

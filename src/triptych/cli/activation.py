@@ -5,22 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
+from importlib.util import find_spec, spec_from_loader
 from types import ModuleType
-
-
-def _activate_triton() -> None:
-    from triptych.languages import triton
-
-    triton.activate()
-
-
-def _deactivate_triton() -> None:
-    from triptych.languages import triton
-
-    triton.deactivate()
 
 
 class _AfterImport(MetaPathFinder):
@@ -52,23 +40,81 @@ class _AfterImport(MetaPathFinder):
         return spec
 
 
+class _BeforeImport(MetaPathFinder):
+    """Calls `then` right before the first import of one of the names; `then` may put modules into `sys.modules`."""
+
+    def __init__(self, names: Sequence[str], then: Callable[[], None]) -> None:
+        self._names = names
+        self._then = then
+        self.called = False
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in self._names:
+            return None
+        sys.meta_path.remove(self)
+        self.called = True
+        self._then()
+        # Out of sys.modules until the loader puts it back: a module found there would be executed once more.
+        placed = sys.modules.pop(fullname, None)
+        return find_spec(fullname) if placed is None else spec_from_loader(fullname, _Placed(placed))
+
+
+class _Placed(Loader):
+    """Loads a module that exists already, and leaves it as it is."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
+
+
+def _activate_triton() -> None:
+    from triptych.languages import triton
+
+    triton.activate()
+
+
+def _deactivate_triton() -> None:
+    from triptych.languages import triton
+
+    triton.deactivate()
+
+
+def _activate_nki() -> None:
+    from triptych.languages import nki
+
+    if not nki.installed():  # AWS's own is left alone
+        nki.activate()
+
+
+def _deactivate_nki() -> None:
+    from triptych.languages import nki
+
+    nki.deactivate()
+
+
 @contextmanager
 def languages() -> Generator[None]:
     """Triton and NKI run on triptych's machines inside the `with` block."""
-    from triptych.languages import nki
-
+    triton, nki = _AfterImport("triton", _activate_triton), _BeforeImport(("nki", "neuronxcc"), _activate_nki)
     if "triton" in sys.modules:
+        triton.called = True
         _activate_triton()
-        triton = None
     else:
-        triton = _AfterImport("triton", _activate_triton)
         sys.meta_path.insert(0, triton)
-    nki.activate()
+    sys.meta_path.insert(0, nki)
     try:
         yield
     finally:
-        nki.deactivate()
-        if triton is not None and triton in sys.meta_path:
-            sys.meta_path.remove(triton)
-        elif triton is None or triton.called:
-            _deactivate_triton()
+        for finder, deactivate in ((triton, _deactivate_triton), (nki, _deactivate_nki)):
+            if finder in sys.meta_path:
+                sys.meta_path.remove(finder)
+            if finder.called:
+                deactivate()

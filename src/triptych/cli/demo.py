@@ -36,14 +36,14 @@ def demo(chip: ChipOption = None, json: JsonOption = None) -> None:
 
     --chip sets the GPU (or the Neuron chip); the other machine keeps its default chip.
     """
-    from triptych.report import document
+    from triptych.report import document, is_clean
 
     target = None if json is None else JsonTarget(json)
     if target is not None and target.is_stdout:
         target.reserve_stdout()
     results = _run(chip)
     launches = [launch for result in results for launch in result.launches]
-    passed = all(result.passed for result in results)
+    passed = all(result.passed for result in results) and is_clean(launches)
     status = 0 if passed else EXIT_FINDINGS
     if target is not None:
         target.write(document(launches, script="triptych demo", arguments=[], exit_status=status))
@@ -74,27 +74,27 @@ def _show(results: Sequence[_Result], launches: Sequence[LaunchReport]) -> None:
     from triptych.report.terminal import report
 
     terminal = Terminal()
-    terminal.show(report(launches, terminal.width))
+    terminal.show(_checks(results))
+    terminal.show(report(launches, terminal.width, lines_per_kernel=0))
     for name in dict.fromkeys(launch.chip.name for launch in launches):
         there = [launch for launch in launches if launch.chip.name == name]
         terminal.show(Text(f"\n{there[0].chip.title}, at the estimated times", "bold"))
         terminal.say(roofline_plot(there, terminal.width))
-    terminal.show(_checks(results))
 
 
 def _checks(results: Sequence[_Result]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
+    from triptych.report.quantities import percent
     from triptych.report.tables import plain_table
 
     table = plain_table()
     for heading in ("problem", "language", "launches", "against float64"):
         table.add_column(heading)
+    table.add_column("error, of\nwhat f32 may", justify="right")
     for result in results:
         kernels = " + ".join(launch.kernel for launch in result.launches)
-        verdict = "right" if result.passed else "WRONG"
-        style = "green" if result.passed else "bold red"
-        text = Text(f"{verdict}, {result.error:.2f} of the allowed error", style)
-        table.add_row(result.case.problem.title, result.case.language, kernels, text)
-    return Group(Text(), table)
+        verdict = Text("right", "green") if result.passed else Text("WRONG", "bold red")
+        table.add_row(result.case.problem.title, result.case.language, kernels, verdict, percent(result.error))
+    return Group(table, Text())

@@ -59,8 +59,9 @@ class Handle:
 
     @property
     def contiguous(self) -> bool:
-        """Whether the elements lie in C order without gaps."""
-        return self.size <= 1 or self.strides == contiguous_strides(self.shape, self.dtype)
+        """Whether the elements lie in C order without gaps; the stride of an axis of one element does not matter."""
+        rows = zip(self.shape, self.strides, contiguous_strides(self.shape, self.dtype), strict=True)
+        return self.size == 0 or all(extent == 1 or stride == dense for extent, stride, dense in rows)
 
 
 def contiguous_strides(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:

@@ -50,8 +50,15 @@ def is_array(value: object) -> bool:
 
 
 def _numpy_extent(array: NDArray[Any]) -> Extent:
+    if array.flags.forc:  # `byte_bounds` is slow
+        return Extent(_start(array), array.nbytes, array.flags.writeable)
     low, high = byte_bounds(array)
     return Extent(low, high - low if array.size else 0, array.flags.writeable)
+
+
+def _start(array: NDArray[Any]) -> int:
+    """The host address of the first element."""
+    return array.__array_interface__["data"][0]
 
 
 def _behind(array: NDArray[Any]) -> object:
@@ -78,7 +85,9 @@ def _numpy_owner(array: NDArray[Any]) -> Owner:
         alive = reference()
         if alive is None:
             return None
-        now = replace(extent, writable=_numpy_extent(alive).writable) if base is None else extent
+        # numpy refuses to resize an array that has a weak reference: it cannot have moved.
+        same = base is not None or alive.flags.writeable == extent.writable
+        now = extent if same else replace(extent, writable=not extent.writable)
         return now, window(now, alive)
 
     return Owner(id(top), extent, look, foreign=base is not None)
@@ -119,7 +128,7 @@ def _element(dtype: np.dtype[Any]) -> DType | None:
 
 
 def _from_numpy(array: NDArray[Any]) -> HostArray:
-    owner, name, start = _numpy_owner(array), label(array.dtype, array.shape), array.__array_interface__["data"][0]
+    owner, name, start = _numpy_owner(array), label(array.dtype, array.shape), _start(array)
     dtype = _element(array.dtype)
     if dtype is not None:
         return HostArray(owner, name, dtype, array.shape, array.strides, start)

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from triptych.chips import DEFAULT_BY_MACHINE, Chip, load
 from triptych.core.counters import Counters
@@ -118,7 +118,7 @@ def profile(
     if chip is not None:
         found = load(chip) if isinstance(chip, str) else chip
     else:
-        found = outer.chip if outer else load(settings().chip)
+        found = outer.chip if outer else _chip(settings().chip)
         target = target or (outer.target if outer else settings().target)
     checks = _check_names(check) if check is not None else (outer.checks if outer else ())
     new = Profile(found, target, checks)
@@ -159,11 +159,21 @@ def active_chip(machine: str | None = None) -> Chip:
         UnknownName: where the settings name a chip that there is not.
     """
     inner = current()
-    return _for_machine(inner.chip if inner else load(settings().chip), machine)
+    return _for_machine(inner.chip if inner else _chip(settings().chip), machine)
+
+
+def _chip(name: str) -> Chip:
+    """The chip of a name, read once; one of the user's own files is read again each time."""
+    return load(name) if "/" in name or name.endswith(".toml") else _named_chip(name)
+
+
+@cache
+def _named_chip(name: str) -> Chip:
+    return load(name)
 
 
 def _for_machine(chip: Chip, machine: str | None) -> Chip:
-    return chip if machine in (None, chip.machine) else load(DEFAULT_BY_MACHINE[machine])
+    return chip if machine in (None, chip.machine) else _chip(DEFAULT_BY_MACHINE[machine])
 
 
 def active_target(machine: str = "gpu") -> str:

@@ -86,12 +86,13 @@ _ADDRESSES = frozenset({"u64", "s64"})
 """What an array of pointers holds."""
 
 _IGNORED = frozenset({"__restrict__", "__restrict", "restrict", "volatile", "struct", "class", "__grid_constant__"})
+_STANDARD = re.compile(r"\bstd\s*::\s*")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\S")
 
 
 def parse_type(text: str) -> CType:
     """A type as a compiler or an author writes it: `float const*`, `const float *__restrict__`, `unsigned long`."""
-    tokens = _TOKEN.findall(text.replace("std::", ""))
+    tokens = _TOKEN.findall(_STANDARD.sub("", text))
     stars = [position for position, token in enumerate(tokens) if token == "*"]
     pointee = tokens[stars[-2] + 1 if len(stars) > 1 else 0 : stars[-1]] if stars else []
     words = [token for token in tokens if token not in _IGNORED and token not in ("const", "*")]

@@ -33,6 +33,7 @@ class HotLine:
 
     kernel: str
     machine: str
+    language: str
     where: SourceLocation
     counters: Counters
     share: float
@@ -78,17 +79,17 @@ def hot_lines(launches: Iterable[Launch], per_kernel: int = 5) -> list[HotLine]:
     A line's cost is the largest of its shares of the kernel's instructions, sectors (or DMA bytes) and bank conflicts,
     so that a line that moves little but conflicts much is seen too.
     """
-    gathered: dict[tuple[str, str], dict[SourceLocation, list[Counters]]] = {}
+    gathered: dict[tuple[str, str, str], dict[SourceLocation, list[Counters]]] = {}
     for launch in launches:
-        lines = gathered.setdefault((launch.record.kernel, launch.record.machine), {})
+        lines = gathered.setdefault((launch.kernel, launch.record.machine, launch.language), {})
         for line in launch.record.lines:
             lines.setdefault(line.where, []).append(line.counters)
     found: list[HotLine] = []
-    for (kernel, machine), lines in gathered.items():
+    for (kernel, machine, language), lines in gathered.items():
         sums = {where: _sum(several) for where, several in lines.items()}
         cost = _costs(sums, machine)
         ordered = sorted(sums, key=lambda where: (-max(cost[where]), where))[:per_kernel]
-        found += [HotLine(kernel, machine, where, sums[where], cost[where][0]) for where in ordered]
+        found += [HotLine(kernel, machine, language, where, sums[where], cost[where][0]) for where in ordered]
     return found
 
 

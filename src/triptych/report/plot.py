@@ -73,8 +73,7 @@ def roofline_plot(launches: Sequence[Launch], width: int, height: int = 16) -> s
     grid = [[" "] * across.cells for _ in range(up.cells)]
     _draw_roofs(grid, across, up, bandwidth, ceilings)
     for point in points:
-        row, column = up.cell(point.flops_per_s), across.cell(point.intensity)
-        grid[row][column] = point.mark if grid[row][column] not in MARKS else "*"
+        _draw_point(grid[up.cell(point.flops_per_s)], across.cell(point.intensity), point.mark)
     return "\n".join([*_rows(grid, up), *_feet(across), *_legend(points)])
 
 
@@ -96,6 +95,15 @@ def _draw_roofs(grid: list[list[str]], across: _Axis, up: _Axis, bandwidth: floa
                 grid[up.cell(ceiling)][column] = "─"
         if slope < ceilings[-1]:
             grid[up.cell(slope)][column] = "/"
+
+
+def _draw_point(row: list[str], column: int, mark: str) -> None:
+    """The mark in its cell, or in the nearest cell of the row that holds no mark; `*` where it is crowded."""
+    for step in (0, 1, -1, 2, -2, 3, -3):
+        if 0 <= column + step < len(row) and row[column + step] not in MARKS:
+            row[column + step] = mark
+            return
+    row[column] = "*"
 
 
 def _rows(grid: list[list[str]], up: _Axis) -> list[str]:

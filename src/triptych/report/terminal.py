@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from triptych.core.launches import Finding, LaunchRecord, Severity
 from triptych.report.columns import COLUMNS, Column
-from triptych.report.hot_lines import LINE_COLUMNS, HotLine, hot_lines
+from triptych.report.hot_lines import LINE_COLUMNS, HotLine, LineColumn, hot_lines
 from triptych.report.launch import Launch
 from triptych.report.quantities import count, rate
 from triptych.report.tables import plain_table
@@ -22,6 +23,8 @@ KERNEL_WIDTH = 24
 """Columns. A longer name is folded: C++ names can fill a screen."""
 SHORT_KERNEL_WIDTH = 14
 """Columns, in the tables after the first: a longer name is cut."""
+MIN_SOURCE_WIDTH = 16
+"""Columns of a source line's text, however narrow the terminal."""
 STYLES = {Severity.NOTICE: "cyan", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
 
 
@@ -38,7 +41,7 @@ class _Row:
         return f"{self.first}" if self.times == 1 else f"{self.first}–{self.first + self.times - 1}"
 
 
-def report(launches: Sequence[Launch], width: int) -> RenderableType:
+def report(launches: Sequence[Launch], width: int, *, lines_per_kernel: int = 5) -> RenderableType:
     """The whole report for a terminal of `width` columns."""
     if not launches:
         return Text("triptych: the script launched no kernel.")
@@ -47,7 +50,7 @@ def report(launches: Sequence[Launch], width: int) -> RenderableType:
     for machine in COLUMNS:
         those = [row for row in rows if row.launch.record.machine == machine]
         parts += _launch_tables(those, machine, width) if those else []
-    parts += _line_tables(hot_lines(launches))
+    parts += _line_tables(hot_lines(launches, lines_per_kernel), width)
     parts += _findings(launches)
     parts += _notes(launches)
     return Group(*parts)
@@ -114,20 +117,30 @@ def _packed(needs: Mapping[Column, int], first_room: int, room: int) -> list[lis
     return runs
 
 
-def _line_tables(lines: Sequence[HotLine]) -> Iterable[RenderableType]:
-    for (kernel, machine), group in groupby(lines, key=lambda line: (line.kernel, line.machine)):
-        columns = LINE_COLUMNS[machine]
-        table = plain_table(f"hot lines of {kernel}")
-        lines_here = [(f"{line.where.file.rsplit('/', 1)[-1]}:{line.where.line}", line) for line in group]
-        widest = max(cell_len(place) for place, _ in lines_here)
-        table.add_column("line", overflow="fold", min_width=min(widest, 24), max_width=24)
-        for column in columns:
-            table.add_column(column.heading, justify="right", no_wrap=True)
-        table.add_column("source", no_wrap=True, overflow="ellipsis", ratio=1)
-        for place, line in lines_here:
-            table.add_row(Text(place), *(Text(column.cell(line)) for column in columns), Text(line.where.text))
+def _line_tables(lines: Sequence[HotLine], width: int) -> Iterable[RenderableType]:
+    key = attrgetter("kernel", "machine", "language")
+    for (kernel, machine, language), group in groupby(lines, key=key):
         yield Text()
-        yield table
+        yield _line_table(f"hot lines of {kernel} ({language})", list(group), LINE_COLUMNS[machine], width)
+
+
+def _line_table(title: str, lines: Sequence[HotLine], columns: Sequence[LineColumn], width: int) -> RenderableType:
+    """Figures at their full width; what is left of the terminal goes to the source text."""
+    places = [f"{line.where.file.rsplit('/', 1)[-1]}:{line.where.line}" for line in lines]
+    cells = [[column.cell(line) for line in lines] for column in columns]
+    needs = [max(map(cell_len, places))]
+    needs += [
+        max(map(cell_len, (*column.heading.split("\n"), *texts))) for column, texts in zip(columns, cells, strict=True)
+    ]
+    left = max(width - sum(needs) - 2 * len(needs) - 1, MIN_SOURCE_WIDTH)
+    table = plain_table(title)
+    table.add_column("line", no_wrap=True, min_width=needs[0])
+    for column, need in zip(columns, needs[1:], strict=True):
+        table.add_column(column.heading, justify="right", no_wrap=True, min_width=need)
+    table.add_column("source", no_wrap=True, overflow="ellipsis", max_width=left)
+    for index, line in enumerate(lines):
+        table.add_row(Text(places[index]), *(Text(texts[index]) for texts in cells), Text(line.where.text))
+    return table
 
 
 def _findings(launches: Sequence[Launch]) -> Iterable[RenderableType]:

@@ -30,7 +30,13 @@ class Liveness:
 
     def names(self, bits: int) -> frozenset[str]:
         """The registers of a set of bits."""
-        return frozenset(name for name, bit in zip(self.registers, reversed(f"{bits:b}"), strict=False) if bit == "1")
+        digits = f"{bits:b}"[::-1]
+        found: list[str] = []
+        place = digits.find("1")
+        while place >= 0:
+            found.append(self.registers[place])
+            place = digits.find("1", place + 1)
+        return frozenset(found)
 
 
 def find_liveness(graph: FlowGraph, uses: Registers, defines: Registers) -> Liveness:

@@ -14,6 +14,8 @@ from triptych.gpu.flow.find_liveness import Liveness, Registers, find_liveness
 from triptych.gpu.flow.graph import FlowGraph
 from triptych.gpu.syntax.ast import Instruction
 
+MOST_BLOCKS_WALKED = 200_000
+"""The blocks between branches and where their lanes meet, in all: beyond, every register counts as divergent."""
 TOGETHER = -1
 """The class of the block where the lanes of a branch have come together again."""
 
@@ -58,6 +60,8 @@ class _Search:
     ) -> None:
         self.graph = graph
         self.liveness = liveness
+        self.walked = 0
+        self.torn = 0
         self.results: list[tuple[str, ...]] = []
         self.readers: dict[str, list[int]] = {}
         self.parting: dict[int, int] = {}
@@ -121,12 +125,17 @@ class _Search:
             self._mark(name, found, waiting)
         block = self.parting.get(number)
         if block is not None:
-            for name in self.liveness.names(self._find_torn(block)):
+            torn = self._find_torn(block) & ~self.torn
+            self.torn |= torn
+            for name in self.liveness.names(torn):
                 self._mark(name, found, waiting)
 
     def _find_torn(self, branch: int) -> int:
         """The registers that some lanes of a divergent branch write while others may still want the old value."""
+        if self.walked > MOST_BLOCKS_WALKED:
+            return (1 << len(self.liveness.registers)) - 1
         classes = _classify_region(self.graph, branch)
+        self.walked += len(classes)
         written: dict[int, int] = {}
         wanted: dict[int, int] = {}
         for block, member in classes.items():

@@ -96,7 +96,9 @@ def rsqrt(m: Machine[V], f: Form, a: V) -> V:
     return flush(m, f, m.resize_float(F64, F32, m.float_div(F64, m.constant(F64, 1.0), root)))
 
 
-@row("div.accuracy{.ftz}.f32 d, a, b", groups={"accuracy": "full approx"}, section="9.7.3.8", pipe=Pipe.SPECIAL, flops=1)
+@row(
+    "div.accuracy{.ftz}.f32 d, a, b", groups={"accuracy": "full approx"}, section="9.7.3.8", pipe=Pipe.SPECIAL, flops=1
+)
 def div_approximate(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a / b."""
     return flush(m, f, m.float_div(F32, flush(m, f, a), flush(m, f, b)))

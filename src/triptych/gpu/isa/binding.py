@@ -133,9 +133,7 @@ def _flatten_pairs(instruction: Instruction, form: Form) -> Iterator[Operand]:
                 yield Sink()
 
 
-def _assign(
-    instruction: Instruction, form: Form, given: list[Operand]
-) -> Iterator[tuple[OperandSlot, Operand | None]]:
+def _assign(instruction: Instruction, form: Form, given: list[Operand]) -> Iterator[tuple[OperandSlot, Operand | None]]:
     slots = form.row.operands
     least = sum(not slot.optional for slot in slots)
     paired = sum(slot.paired for slot in slots)
@@ -144,4 +142,3 @@ def _assign(
         raise _error(instruction, f"'{instruction.opcode}' takes the operands '{expected}'")
     for position, slot in enumerate(slots):
         yield slot, given[position] if position < len(given) else None
-

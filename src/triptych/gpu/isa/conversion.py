@@ -14,17 +14,21 @@ _FLOATS = "f16 bf16 f32 f64"
 _INTEGRAL = "rni rzi rmi rpi"
 
 
-@row("cvt{.sat}.dtype.atype d:dtype, a:atype", types={"dtype": _INTEGERS, "atype": _INTEGERS}, section="9.7.9.21", pipe=Pipe.CONVERT)
+@row(
+    "cvt{.sat}.dtype.atype d:dtype, a:atype",
+    types={"dtype": _INTEGERS, "atype": _INTEGERS},
+    section="9.7.9.21",
+    pipe=Pipe.CONVERT,
+)
 def cvt_integer(m: Machine[V], f: Form, a: V) -> V:
     """d = a at another width; clamped to the range under `.sat`, else cut."""
     source, target = f.types["atype"], f.types["dtype"]
     if f.has("sat"):
         low = -(1 << (target.bits - 1)) if target.is_signed else 0
         high = (1 << (target.bits - 1)) - 1 if target.is_signed else (1 << target.bits) - 1
-        if source.is_signed:
-            if low > -(1 << (source.bits - 1)):
-                bound = m.constant(source, low)
-                a = m.select(source, m.compare(source, "lt", a, bound), bound, a)
+        if source.is_signed and low > -(1 << (source.bits - 1)):
+            bound = m.constant(source, low)
+            a = m.select(source, m.compare(source, "lt", a, bound), bound, a)
         if high < (1 << (source.bits - source.is_signed)) - 1:
             bound = m.constant(source, high)
             a = m.select(source, m.compare(source, "gt", a, bound), bound, a)
@@ -43,7 +47,7 @@ def _to_single_or_double(m: Machine[V], t: ScalarType, a: V) -> tuple[ScalarType
     pipe=Pipe.CONVERT,
 )
 def cvt_to_integer(m: Machine[V], f: Form, a: V) -> V:
-    """d = a rounded to a whole number and clamped to the range; NaN becomes 0 (the largest u64/s64 half for 64 bits)."""
+    """d = a rounded to a whole number and clamped to the range; NaN becomes 0."""
     kind, value = _to_single_or_double(m, f.types["atype"], a)
     if kind is F32:
         value = flush(m, f, value)
@@ -62,7 +66,11 @@ def cvt_from_integer(m: Machine[V], f: Form, a: V) -> V:
     source, target = f.types["atype"], f.types["dtype"]
     mode = f.get("rnd")
     if mode == "rn" or (target is F64 and source.bits <= 32):
-        return saturate(m, f, m.integer_to_float(source, target, a)) if target is F32 else m.integer_to_float(source, target, a)
+        return (
+            saturate(m, f, m.integer_to_float(source, target, a))
+            if target is F32
+            else m.integer_to_float(source, target, a)
+        )
     if target is F64:
         raise UnsupportedInstruction(f"cvt.{mode}.f64.{source} is not supported: only .rn for 64-bit integers to f64")
     return saturate(m, f, directed_single(m, mode, *_as_two_doubles(m, source, a)))
@@ -96,7 +104,12 @@ def _high_part(m: Machine[V], source: ScalarType, a: V) -> V:
     return shifted if source.is_signed else m.resize(source, U32, shifted)
 
 
-@row("cvt{.ftz}.dtype.atype d:dtype, a:atype", types={"dtype": "f32 f64", "atype": _FLOATS}, section="9.7.9.21", pipe=Pipe.CONVERT)
+@row(
+    "cvt{.ftz}.dtype.atype d:dtype, a:atype",
+    types={"dtype": "f32 f64", "atype": _FLOATS},
+    section="9.7.9.21",
+    pipe=Pipe.CONVERT,
+)
 def cvt_widen(m: Machine[V], f: Form, a: V) -> V:
     """d = a, exactly, in a wider format."""
     source, target = f.types["atype"], f.types["dtype"]
@@ -168,4 +181,3 @@ def cvt_pack(m: Machine[V], f: Form, a: V, b: V) -> V:
     t = packed_element(f.types["dtype"])
     high, low = (from_single(m, t, _relu(m, f, x), f.get("rnd")) for x in (a, b))
     return m.bit_or(U32, m.resize(U16, U32, low), m.shift_left(U32, m.resize(U16, U32, high), m.constant(U32, 16)))
-

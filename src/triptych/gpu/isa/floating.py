@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.rounding import (
@@ -265,9 +266,7 @@ def max_float(m: Machine[V], f: Form, a: V, b: V) -> V:
 # --- f16 and bf16 -------------------------------------------------------------------------------------------------
 
 
-def _narrow_op(
-    m: Machine[V], f: Form, t: ScalarType, operation: Callable[..., V], *operands: V
-) -> V:
+def _narrow_op(m: Machine[V], f: Form, operation: Callable[..., V], t: ScalarType, *operands: V) -> V:
     """An operation in single precision, rounded once more: exact for add, sub and mul, since 24 ≥ 2 · 11 + 2."""
     singles = [to_single(m, t, a) for a in operands]
     return from_single(m, t, saturate(m, f, operation(F32, *singles)))
@@ -283,7 +282,7 @@ def fma_narrow(m: Machine[V], f: Form, t: ScalarType, a: V, b: V, c: V) -> V:
     return from_single(m, t, single)
 
 
-def map_pair(m: Machine[V], t: ScalarType, operation: Callable[..., V], *operands: V) -> V:
+def map_pair(m: Machine[V], operation: Callable[..., V], *operands: V) -> V:
     """A 16-bit operation on both halves of packed 32-bit values."""
     sixteen = m.constant(U32, 16)
     low = operation(*(m.resize(U32, U16, a) for a in operands))
@@ -295,31 +294,37 @@ def _either(m: Machine[V], f: Form, operation: Callable[..., V], *operands: V) -
     t = packed_element(f.type)
     if t is f.type:
         return operation(t, *operands)
-    return map_pair(m, t, lambda *halves: operation(t, *halves), *operands)
+    return map_pair(m, partial(operation, t), *operands)
 
 
 @row("add{.rn}{.ftz}{.sat}.type d, a, b", types=f"{_NARROW} {_PACKED}", section="9.7.4.1", pipe=Pipe.FP16, flops=1)
 def add_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a + b."""
-    return _either(m, f, lambda t, *x: _narrow_op(m, f, t, m.float_add, *x), a, b)
+    return _either(m, f, partial(_narrow_op, m, f, m.float_add), a, b)
 
 
 @row("sub{.rn}{.ftz}{.sat}.type d, a, b", types=f"{_NARROW} {_PACKED}", section="9.7.4.2", pipe=Pipe.FP16, flops=1)
 def sub_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a - b."""
-    return _either(m, f, lambda t, *x: _narrow_op(m, f, t, m.float_sub, *x), a, b)
+    return _either(m, f, partial(_narrow_op, m, f, m.float_sub), a, b)
 
 
 @row("mul{.rn}{.ftz}{.sat}.type d, a, b", types=f"{_NARROW} {_PACKED}", section="9.7.4.3", pipe=Pipe.FP16, flops=1)
 def mul_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a × b."""
-    return _either(m, f, lambda t, *x: _narrow_op(m, f, t, m.float_mul, *x), a, b)
+    return _either(m, f, partial(_narrow_op, m, f, m.float_mul), a, b)
 
 
-@row("fma.rn{.ftz}{.sat}{.relu}.type d, a, b, c", types=f"{_NARROW} {_PACKED}", section="9.7.4.4", pipe=Pipe.FP16, flops=2)
+@row(
+    "fma.rn{.ftz}{.sat}{.relu}.type d, a, b, c",
+    types=f"{_NARROW} {_PACKED}",
+    section="9.7.4.4",
+    pipe=Pipe.FP16,
+    flops=2,
+)
 def fma_half(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = a × b + c, rounded once."""
-    return _either(m, f, lambda t, *x: fma_narrow(m, f, t, *x), a, b, c)
+    return _either(m, f, partial(fma_narrow, m, f), a, b, c)
 
 
 def _extreme_narrow(m: Machine[V], f: Form, a: V, b: V, *, larger: bool) -> V:

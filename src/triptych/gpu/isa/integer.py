@@ -149,7 +149,9 @@ def bfe(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     inside = m.compare(U32, "lt", position, limit)
     amount = m.resize(U32, unsigned, m.select(U32, inside, position, m.constant(U32, width - 1)))
     shifted = m.shift_right(t, a, amount)
-    beyond = m.select(unsigned, m.compare(t, "lt", a, m.constant(t, 0)), m.constant(unsigned, -1), m.constant(unsigned, 0))
+    beyond = m.select(
+        unsigned, m.compare(t, "lt", a, m.constant(t, 0)), m.constant(unsigned, -1), m.constant(unsigned, 0)
+    )
     shifted = m.select(unsigned, inside, shifted, beyond)
     whole = m.compare(U32, "ge", length, limit)
     empty = m.compare(U32, "eq", length, m.constant(U32, 0))
@@ -171,7 +173,9 @@ def bfi(m: Machine[V], f: Form, a: V, b: V, c: V, e: V) -> V:
     short = m.resize(U32, t, m.select(U32, whole, m.constant(U32, 0), length))
     ones = m.sub(t, m.shift_left(t, m.constant(t, 1), short), m.constant(t, 1))
     mask = m.shift_left(t, m.select(t, whole, m.constant(t, -1), ones), amount)
-    merged = m.bit_or(t, m.bit_and(t, m.shift_left(t, a, amount), mask), m.bit_and(t, b, m.bit_xor(t, mask, m.constant(t, -1))))
+    merged = m.bit_or(
+        t, m.bit_and(t, m.shift_left(t, a, amount), mask), m.bit_and(t, b, m.bit_xor(t, mask, m.constant(t, -1)))
+    )
     return m.select(t, inside, merged, b)
 
 

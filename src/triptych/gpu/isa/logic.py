@@ -78,7 +78,12 @@ def shr(m: Machine[V], f: Form, a: V, b: V) -> V:
     return m.select(t, fits, m.shift_right(t, a, amount), m.constant(t, 0))
 
 
-@row("shf.side.mode.b32 d, a, b, c:u32", section="9.7.8.7", pipe=Pipe.INTEGER, groups={"side": "l r", "mode": "clamp wrap"})
+@row(
+    "shf.side.mode.b32 d, a, b, c:u32",
+    section="9.7.8.7",
+    pipe=Pipe.INTEGER,
+    groups={"side": "l r", "mode": "clamp wrap"},
+)
 def shf(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = 32 bits of the 64-bit value {b, a} shifted by c: the high ones of `.l`, the low ones of `.r`."""
     limit = m.constant(U32, 32)
@@ -103,7 +108,13 @@ def relate(m: Machine[V], t: ScalarType, relation: str, a: V, b: V) -> V:
     return m.compare(t, relation, a, b)
 
 
-@row("setp.relation{.ftz}.type p:pred|q:pred, a, b", types=_COMPARED, groups=_RELATIONS, section="9.7.6.2", pipe=Pipe.INTEGER)
+@row(
+    "setp.relation{.ftz}.type p:pred|q:pred, a, b",
+    types=_COMPARED,
+    groups=_RELATIONS,
+    section="9.7.6.2",
+    pipe=Pipe.INTEGER,
+)
 def setp(m: Machine[V], f: Form, a: V, b: V) -> tuple[V, V]:
     """p = a compared with b; q = the opposite."""
     truth = relate(m, f.type, f.get("relation"), a, b)
@@ -138,7 +149,12 @@ def set_(m: Machine[V], f: Form, a: V, b: V) -> V:
     return m.select(target, truth, m.constant(target, 1.0 if target.is_float else -1), m.constant(target, 0))
 
 
-@row("selp.type d, a, b, c:pred", types="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64", section="9.7.6.3", pipe=Pipe.INTEGER)
+@row(
+    "selp.type d, a, b, c:pred",
+    types="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
+    section="9.7.6.3",
+    pipe=Pipe.INTEGER,
+)
 def selp(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = a where c holds, else b."""
     return m.select(f.type, c, a, b)

@@ -12,7 +12,6 @@ from typing import Protocol, TypeVar
 
 from triptych.gpu.isa.types import ScalarType
 
-
 V = TypeVar("V")
 
 

@@ -13,7 +13,8 @@ _MOVABLE = "pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 f16 bf16"
 _MEMORY = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _HINTS = {
     "cache": "ca cg cs lu cv wb wt nc",
-    "eviction": "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate evict_last evict_first",
+    "eviction": "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate evict_last"
+    " evict_first",
     "prefetch": "L2::64B L2::128B L2::256B",
     "order": "weak relaxed acquire release volatile",
     "scope": "cta cluster gpu sys",
@@ -59,7 +60,14 @@ def _count(f: Form) -> int:
     return int(f.get("vec", "v1")[1:])
 
 
-@row(f"ld{_SUFFIX}.type d*, [a]:u64", types=_MEMORY, groups=_SPACES | _HINTS, section="9.7.9.8", pipe=Pipe.LOAD_STORE, effect=Effect.LOAD)
+@row(
+    f"ld{_SUFFIX}.type d*, [a]:u64",
+    types=_MEMORY,
+    groups=_SPACES | _HINTS,
+    section="9.7.9.8",
+    pipe=Pipe.LOAD_STORE,
+    effect=Effect.LOAD,
+)
 def ld(m: Machine[V], f: Form, address: V) -> Sequence[V]:
     """d = the element, or the two or four elements, at the address."""
     return m.load(_space(f), f.type, address, _count(f))
@@ -74,7 +82,14 @@ def ld_generic(m: Machine[V], f: Form, address: V) -> Sequence[V]:
     return m.load("generic", f.type, address, _count(f))
 
 
-@row(f"st{_SUFFIX}.type [a]:u64, b*", types=_MEMORY, groups=_SPACES | _HINTS, section="9.7.9.12", pipe=Pipe.LOAD_STORE, effect=Effect.STORE)
+@row(
+    f"st{_SUFFIX}.type [a]:u64, b*",
+    types=_MEMORY,
+    groups=_SPACES | _HINTS,
+    section="9.7.9.12",
+    pipe=Pipe.LOAD_STORE,
+    effect=Effect.STORE,
+)
 def st(m: Machine[V], f: Form, address: V, *values: V) -> None:
     """The element, or the two or four elements, at the address = b."""
     m.store(_space(f), f.type, address, values)
@@ -114,7 +129,12 @@ def cp_async_wait_all(m: Machine[V], f: Form) -> None:
     """Waits for all copies; they are done already."""
 
 
-@row("prefetch.space.level [a]:u64", groups={"space": "global local", "level": "L1 L2"}, section="9.7.9.15", pipe=Pipe.LOAD_STORE, effect=Effect.COPY)
+@row(
+    "prefetch.space.level [a]:u64",
+    groups={"space": "global local", "level": "L1 L2"},
+    section="9.7.9.15",
+    pipe=Pipe.LOAD_STORE,
+    effect=Effect.COPY,
+)
 def prefetch(m: Machine[V], f: Form, address: V) -> None:
     """Brings a line near; without an effect on values."""
-

@@ -9,7 +9,13 @@ from triptych.gpu.isa.table import Effect, Form, Pipe, row
 from triptych.gpu.isa.types import PRED, S32, U32
 
 
-@row("shfl.sync.mode.b32 d|p:pred, a, b:u32, c:u32, mask:u32", groups={"mode": "up down bfly idx"}, section="9.7.9.6", pipe=Pipe.WARP, effect=Effect.WARP)
+@row(
+    "shfl.sync.mode.b32 d|p:pred, a, b:u32, c:u32, mask:u32",
+    groups={"mode": "up down bfly idx"},
+    section="9.7.9.6",
+    pipe=Pipe.WARP,
+    effect=Effect.WARP,
+)
 def shfl(m: Machine[V], f: Form, a: V, b: V, c: V, mask: V) -> tuple[V, V]:
     """d = a of another lane of the segment, p = whether that lane is inside it; else d = a."""
     low = m.constant(U32, 31)
@@ -39,7 +45,13 @@ def vote_ballot(m: Machine[V], f: Form, a: V, mask: V) -> V:
     return m.bit_and(U32, m.ballot(a), mask)
 
 
-@row("vote.sync.mode.pred d, a:pred, mask:u32", groups={"mode": "all any uni"}, section="9.7.13.9", pipe=Pipe.WARP, effect=Effect.WARP)
+@row(
+    "vote.sync.mode.pred d, a:pred, mask:u32",
+    groups={"mode": "all any uni"},
+    section="9.7.13.9",
+    pipe=Pipe.WARP,
+    effect=Effect.WARP,
+)
 def vote(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """d = whether a holds in all or any lanes of the mask, or is the same in all."""
     true = m.bit_and(U32, m.ballot(a), mask)
@@ -63,5 +75,5 @@ def activemask(m: Machine[V], f: Form) -> V:
     section="9.7.14.5.15", pipe=Pipe.LOAD_STORE, effect=Effect.LOAD,
 )  # fmt: skip
 def ldmatrix(m: Machine[V], f: Form, address: V) -> Sequence[V]:
-    """d = one register for each 8×8 matrix of 16-bit elements; lanes 8i … 8i+7 give the addresses of matrix i's rows."""
+    """d = a register for each 8×8 matrix of 16-bit elements; lanes 8i … 8i+7 give the addresses of its rows."""
     return m.load_matrix(address, int(f.get("number")[1:]), f.has("trans"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from triptych.core.errors import PtxSyntaxError, UnsupportedFeature
 from triptych.gpu.flow import (
@@ -136,12 +136,15 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, r
     def defines(instruction: Instruction) -> frozenset[str]:
         return binder(instruction).defines
 
+    def varies(instruction: Instruction) -> bool:
+        return any(found.get(name, VARYING).stride != 0 for name in defines(instruction))
+
     liveness = find_liveness(graph, uses, defines)
     postdominators = find_postdominators(graph)
     found = find_shapes(bound, function.registers, rows=rows)
     uniform = (
         find_uniform_registers(
-            graph, uses, defines, lambda i: _varies(found, binder(i)),
+            graph, uses, defines, varies,
             divergent=[name for name, shape in found.items() if shape.stride != 0] + list(_varying_specials(rows)),
             liveness=liveness,
         )
@@ -165,10 +168,6 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, r
     return _with_resumable(analysis, postdominators)
 
 
-def _varies(shapes: Mapping[str, Shape], instruction: BoundInstruction) -> bool:
-    return any(shapes.get(name, VARYING).stride != 0 for name in instruction.defines)
-
-
 def _varying_specials(rows: bool) -> list[str]:
     names = ("%laneid", "%tid.x", "%tid.y", "%tid.z", *(f"%lanemask_{k}" for k in ("eq", "lt", "le", "gt", "ge")))
     return [name for name in names if special_shape(name, rows=rows) != UNIFORM]
@@ -181,8 +180,7 @@ def _with_resumable(analysis: KernelAnalysis, postdominators: tuple[int, ...]) -
             resumable.add(block.fall_through)
         if analysis.is_divergent_branch(index) and 0 <= postdominators[index] < analysis.graph.exit:
             resumable.add(postdominators[index])
-    values = {name: getattr(analysis, name) for name in KernelAnalysis.__slots__}
-    return KernelAnalysis(**(values | {"resumable": frozenset(resumable)}))
+    return replace(analysis, resumable=frozenset(resumable))
 
 
 def _place_registers(function: Function, graph: FlowGraph, liveness: Liveness) -> tuple[dict[str, int], int]:
@@ -258,7 +256,9 @@ def _place_variables(module: Module, function: Function, symbols: Mapping[str, i
     parameters, parameter_bytes = _lay_out(list(function.parameters))
     if any(v.space == "param" for v in own):
         name = next(v.name for v in own if v.space == "param")
-        raise UnsupportedFeature(f"kernel {function.name} calls a function (parameter '{name}'): calls are not supported")
+        raise UnsupportedFeature(
+            f"kernel {function.name} calls a function (parameter '{name}'): calls are not supported"
+        )
     return Places(
         shared_offsets, shared_bytes, local_offsets, -(-local_bytes // 16) * 16,
         parameters, parameter_bytes, symbols,

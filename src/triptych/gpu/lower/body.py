@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -17,7 +16,7 @@ from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
 from triptych.gpu.lower.registers import Operands
 from triptych.gpu.syntax.ast import Register, Sink, Vector
 
-SITE_BYTES = 8 * len(Site._fields_)
+SITE_BYTES = Site.size()
 
 
 class KernelForm:
@@ -160,7 +159,9 @@ class KernelForm:
             case Register(name):
                 self.write_register(name, value, bound.type, guard)
             case Vector(elements):
-                for element, (part, t) in zip(elements, self.operands.unpack(value, bound.type, len(elements)), strict=True):
+                for element, (part, t) in zip(
+                    elements, self.operands.unpack(value, bound.type, len(elements)), strict=True
+                ):
                     self._write(Bound(element, t), part, guard)
             case Sink():
                 return
@@ -223,7 +224,7 @@ class KernelForm:
         self.b.ret(ir.Constant(I32, outcome))
 
 
-def _as_sequence(result: Any) -> Sequence[Value]:
+def _as_sequence(result: Value | Sequence[Value] | None) -> Sequence[Value]:
     if result is None:
         return ()
-    return (result,) if isinstance(result, Value) else tuple(result)
+    return (result,) if isinstance(result, Value) else result

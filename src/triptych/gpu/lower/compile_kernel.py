@@ -75,5 +75,3 @@ def _require_helpers(instruction: BoundInstruction) -> None:
             require_shuffle()
         case _:
             return
-
-

@@ -18,7 +18,9 @@ class ConvergedForm(KernelForm):
         """Emits the function."""
         super().__init__(analysis, module, name)
         self.live = self.e.variable(I32, self.e.load_field(Warp, self.warp, "mask", I32), name="live")
-        self.homes = {register: self.e.variable(self._home_type(register), name=register) for register in analysis.slots}
+        self.homes = {
+            register: self.e.variable(self._home_type(register), name=register) for register in analysis.slots
+        }
         count = len(analysis.graph.blocks)
         self.blocks = [self.e.block(f"block{i}") for i in range(count)]
         self._emit_entry()
@@ -45,7 +47,7 @@ class ConvergedForm(KernelForm):
     def _write_home(self, name: str, value: Value) -> None:
         if name in self.analysis.shapes:
             stride = self.analysis.shapes[name].stride
-            assert (value.uniform or value.stride) and stride == value.stride, f"{name} was found to have stride {stride}"
+            assert stride == (0 if value.uniform else value.stride or None), f"{name} was found to have stride {stride}"
             self.b.store(value.ir, self.homes[name])
             return
         lanes = self.m.spread(value)
@@ -77,7 +79,7 @@ class ConvergedForm(KernelForm):
                 self.b.store(ir.Constant(self._home_type(name), None), self.homes[name])
             return
         names = self._live_in(index)
-        first = self.e.count_trailing_zeros(self.e.get(self.live, I32)) if names else None
+        first = self.e.count_trailing_zeros(self.e.get(self.live, I32))
         for name in names:
             lanes = self.load_frame(name)
             if name in self.analysis.shapes:
@@ -181,7 +183,9 @@ class ConvergedForm(KernelForm):
         if index == self.analysis.graph.exit:
             return True
         block = self.analysis.graph.blocks[index]
-        return len(block.instructions) == 1 and block.fall_through is None and block.targets == (self.analysis.graph.exit,)
+        return (
+            len(block.instructions) == 1 and block.fall_through is None and block.targets == (self.analysis.graph.exit,)
+        )
 
     def _retire(self, index: int, ended: ir.Value, remaining: ir.Value) -> None:
         """Some lanes end at once; the rest stay converged."""

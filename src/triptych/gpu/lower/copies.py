@@ -8,7 +8,7 @@ from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Emitter, num
 from triptych.gpu.lower.helpers import Access
 from triptych.gpu.lower.layout import Site
 
-SITE_BYTES = 8 * len(Site._fields_)
+SITE_BYTES = Site.size()
 _UNITS = {4: 1, 8: 2, 16: 4}
 
 
@@ -44,9 +44,10 @@ def build_copy(size: int) -> ir.Module:
     parts = [loaded] if count == 1 else [e.b.extract_value(loaded, i) for i in range(count)]
     e.intrinsic(store.name, VOID, [context, shared_site, e.b.or_(whole, empty), targets, *parts])
     partial = e.b.and_(mask, e.b.not_(e.b.or_(whole, empty)))
-    with e.when(e.b.icmp_unsigned("!=", partial, ir.Constant(I32, 0)), likely=False), e.counted(
-        ir.Constant(I64, size)
-    ) as i:
+    with (
+        e.when(e.b.icmp_unsigned("!=", partial, ir.Constant(I32, 0)), likely=False),
+        e.counted(ir.Constant(I64, size)) as i,
+    ):
         step = e.splat(i)
         there = e.b.and_(e.bits(e.b.icmp_unsigned(">", sizes, e.splat(e.b.trunc(i, I32)))), partial)
         byte = e.intrinsic("triptych.load.global.1x1", vector(I8), [context, site, there, e.b.add(sources, step)])

@@ -1,10 +1,9 @@
-"""A thin layer over llvmlite's builder: vectors of 32 lanes, named fields, mutable variables, structured control flow."""
+"""A thin layer over llvmlite's builder: vectors of 32 lanes, named fields, variables, structured control flow."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from llvmlite import ir
 
@@ -21,7 +20,7 @@ def vector(element: ir.Type, lanes: int = WARP_SIZE) -> ir.VectorType:
     return ir.VectorType(element, lanes)
 
 
-def number(kind: ir.Type, value: Any) -> ir.Constant:
+def number(kind: ir.Type, value: float) -> ir.Constant:
     """A constant; the same in every lane for a vector type."""
     if isinstance(kind, ir.VectorType):
         return ir.Constant(kind, [ir.Constant(kind.element, value)] * kind.count)

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -22,7 +21,7 @@ from triptych.gpu.lower.scheduler import build_scheduler
 
 _LOCK = threading.RLock()
 _LOADED: dict[str, int] = {}
-_ENGINES: list[Any] = []
+_ENGINES: list[llvm.ExecutionEngine] = []
 """Engines own the code that was loaded; they live as long as the process."""
 
 
@@ -40,7 +39,7 @@ def generator_digest() -> str:
 
 
 @cache
-def _target_machine(level: int) -> Any:
+def _target_machine(level: int) -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -49,7 +48,7 @@ def _target_machine(level: int) -> Any:
     )
 
 
-def _optimise(module: Any, machine: Any, level: int) -> None:
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int) -> None:
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = False
     tuning.slp_vectorization = False

@@ -154,7 +154,9 @@ class _Way:
         expected = self.b.add(origin, lanes(I64, self.access.bytes))
         same = self.b.or_(self.b.icmp_unsigned("==", self.helper.addresses, expected), self.inactive)
         run = self.b.lshr(self.helper.mask, self.first_lane)
-        gapless = self.b.icmp_unsigned("==", self.b.and_(run, self.b.add(run, ir.Constant(I32, 1))), ir.Constant(I32, 0))
+        gapless = self.b.icmp_unsigned(
+            "==", self.b.and_(run, self.b.add(run, ir.Constant(I32, 1))), ir.Constant(I32, 0)
+        )
         return self.b.and_(self.e.all_lanes(same), gapless)
 
     def is_uniform(self) -> ir.Value:
@@ -303,8 +305,9 @@ class _Global(_Way):
             low = self.first_address
             with self.e.when(self._reachable(low, size)):
                 self._contiguous(low, self.b.add(low, size))
-        with self.e.when(self.b.and_(self.is_uniform(), self.is_aligned(self.first_address))), self.e.when(
-            self._reachable(self.first_address, bytes_)
+        with (
+            self.e.when(self.b.and_(self.is_uniform(), self.is_aligned(self.first_address))),
+            self.e.when(self._reachable(self.first_address, bytes_)),
         ):
             self.count_request(ir.Constant(I64, 1))
             self._touch(self.first_address, self.b.add(self.first_address, bytes_))
@@ -553,7 +556,11 @@ class _Generic(_Way):
         shared = self._within(SHARED_WINDOW)
         local = self._within(LOCAL_WINDOW)
         rest = self.b.and_(self.helper.mask, self.b.not_(self.b.or_(shared, local)))
-        for space, mask, window in (("global", rest, 0), ("shared", shared, SHARED_WINDOW), ("local", local, LOCAL_WINDOW)):
+        for space, mask, window in (
+            ("global", rest, 0),
+            ("shared", shared, SHARED_WINDOW),
+            ("local", local, LOCAL_WINDOW),
+        ):
             with self.e.when(self.b.icmp_unsigned("!=", mask, ir.Constant(I32, 0))):
                 self._call(space, mask, window)
 
@@ -568,7 +575,7 @@ class _Generic(_Way):
         places = self.b.sub(self.helper.addresses, number(vector(I64), window))
         if other.address_type is I32:
             places = self.b.trunc(places, vector(I32))
-        site = self.e.offset(self.helper.site, GENERIC_SITES.index(space) * 8 * len(Site._fields_))
+        site = self.e.offset(self.helper.site, GENERIC_SITES.index(space) * Site.size())
         arguments = [self.helper.context, site, mask, places, *self.helper.values]
         given = self.e.intrinsic(other.name, other.result_type, arguments)
         chosen = self.e.from_bits(mask)
@@ -603,7 +610,9 @@ def build_short_ways(access: Access, function: ir.Function, general: ir.Function
         b.cbranch(way.reaches(size), inside, other)
         b.position_at_end(inside)
         place = way.enter(size, counter)
-        loaded = _move_run(b, access, place, values) if counter == "neighbours" else _move_same(e, access, place, values)
+        loaded = (
+            _move_run(b, access, place, values) if counter == "neighbours" else _move_same(e, access, place, values)
+        )
         _return_all(b, access, loaded or wide)
     b.position_at_end(other)
     given = b.call(general, [context, site, mask, addresses, *values])
@@ -739,7 +748,11 @@ def _build_inline(access: Access, way: str, function: ir.Function) -> None:
     if way == "run":
         _return_all(b, access, _move_run(b, access, place, operands))
     else:
-        _return_all(b, access, [b.load(e.offset(place, i * access.size), align=1, typ=access.element) for i in range(access.count)])
+        _return_all(
+            b,
+            access,
+            [b.load(e.offset(place, i * access.size), align=1, typ=access.element) for i in range(access.count)],
+        )
     b.position_at_end(other)
     spread = e.splat(address) if way == "one" else b.add(e.splat(address), lanes(I32, access.bytes))
     given = e.intrinsic(access.name, access.result_type, [context, site, mask, spread, *operands])
@@ -759,5 +772,6 @@ def needed_by(access: Access) -> tuple[Access, ...]:
     if access.space != "generic":
         return ()
     a = access
-    return tuple(Access(a.kind, space, a.size, a.count, a.is_float, a.is_signed) for space in ("global", "shared", "local"))
-
+    return tuple(
+        Access(a.kind, space, a.size, a.count, a.is_float, a.is_signed) for space in ("global", "shared", "local")
+    )

@@ -6,7 +6,6 @@ Every field is 8 bytes wide, so that a field's index is its position.
 from __future__ import annotations
 
 import ctypes
-from typing import ClassVar
 
 WARP_SIZE = 32
 SLOT_BYTES = 256
@@ -54,12 +53,16 @@ class FaultKind:
 class Record(ctypes.Structure):
     """A structure whose fields are all 8 bytes wide."""
 
-    _fields_: ClassVar[list[tuple[str, type]]]
-
     @classmethod
     def position(cls, name: str) -> int:
         """The position of a field."""
-        return next(i for i, (field, _) in enumerate(cls._fields_) if field == name)
+        offset: int = getattr(cls, name).offset
+        return offset // 8
+
+    @classmethod
+    def size(cls) -> int:
+        """Bytes of the structure."""
+        return ctypes.sizeof(cls)
 
 
 def _fields(names: str) -> list[tuple[str, type]]:

@@ -6,12 +6,13 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from llvmlite import ir
 
 from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.isa.spaces import PARAM_WINDOW
-from triptych.gpu.isa.types import TYPES, ScalarType
+from triptych.gpu.isa.types import PRED, TYPES, ScalarType
 from triptych.gpu.lower.copies import copy_name
 from triptych.gpu.lower.emitter import (
     DOUBLE,
@@ -34,7 +35,7 @@ from triptych.gpu.lower.layout import WARP_SIZE, Context
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An LLVM value: a scalar where `uniform` or where there is a stride (base + lane · stride), else a vector of 32."""
+    """An LLVM value: a scalar if `uniform` or if it has a stride (base + lane · stride), else a vector of 32."""
 
     ir: ir.Value
     uniform: bool
@@ -222,14 +223,16 @@ class LlvmMachine:
     def compare(self, t: ScalarType, relation: str, a: Value, b: Value) -> Value:
         """See `Machine`."""
         if t.name in ("f32", "f64"):
-            if relation in ("num", "nan"):
-                test = self.b.fcmp_ordered if relation == "num" else self.b.fcmp_unordered
-                return self._apply(lambda x, y: test("ord" if relation == "num" else "uno", x, y), a, b)
-            return self._apply(lambda x, y: self.b.fcmp_ordered(_ORDERED[relation], x, y), a, b)
+            return self._apply(partial(*self._float_test(relation)), a, b)
         if relation == "lt" and _is_known(a) and _is_known(b):
-            return Value(ir.Constant(I1, int(a.ir.constant < b.ir.constant)), True)
-        compare = self.b.icmp_signed if t.is_signed else self.b.icmp_unsigned
-        return self._apply(lambda x, y: compare(_ORDERED[relation], x, y), a, b)
+            return self.constant(PRED, _known(a) < _known(b))
+        test = self.b.icmp_signed if t.is_signed else self.b.icmp_unsigned
+        return self._apply(partial(test, _ORDERED[relation]), a, b)
+
+    def _float_test(self, relation: str) -> tuple[Operation, str]:
+        if relation == "nan":
+            return self.b.fcmp_unordered, "uno"
+        return self.b.fcmp_ordered, "ord" if relation == "num" else _ORDERED[relation]
 
     def select(self, t: ScalarType, condition: Value, a: Value, b: Value) -> Value:
         """See `Machine`."""
@@ -315,7 +318,9 @@ class LlvmMachine:
         else:
             parts = self._parts(self._access(access, address, ()), count)
         bits = ir.IntType(t.bits)
-        return [Value(p if element_type(t) == bits else self.b.bitcast(p, vector(element_type(t))), False) for p in parts]
+        return [
+            Value(p if element_type(t) == bits else self.b.bitcast(p, vector(element_type(t))), False) for p in parts
+        ]
 
     def _parts(self, given: ir.Value, count: int) -> list[ir.Value]:
         return [given] if count == 1 else [self.b.extract_value(given, i) for i in range(count)]
@@ -399,7 +404,9 @@ class LlvmMachine:
             out = ir.Constant(vector(I32), ir.Undefined)
             picked: ir.Value = out
             for lane in range(WARP_SIZE):
-                picked = self.b.insert_element(picked, self._matrix_word(table, matrix, lane, transposed), ir.Constant(I32, lane))
+                picked = self.b.insert_element(
+                    picked, self._matrix_word(table, matrix, lane, transposed), ir.Constant(I32, lane)
+                )
             results.append(Value(picked, False))
         return results
 
@@ -442,6 +449,11 @@ def _signed(constant: ir.Constant) -> int:
     return value - (1 << bits) if value >= 1 << (bits - 1) else value
 
 
+def _known(a: Value) -> int:
+    assert isinstance(a.ir, ir.Constant)
+    return int(a.ir.constant)
+
+
 def _is_known(a: Value) -> bool:
     """A constant that is the same read as signed or as unsigned."""
     return a.uniform and isinstance(a.ir, ir.Constant) and isinstance(a.ir.type, ir.IntType) and _signed(a.ir) >= 0
@@ -476,4 +488,3 @@ def build_shuffle() -> ir.Module:
         e.b.store(value, e.offset(target, 4 * lane))
     e.b.ret(e.get(target, kind))
     return module
-

@@ -47,7 +47,11 @@ class Operands:
             case Register(name) if name in self.analysis.function.registers:
                 return self.convert(self.read_register(name), self.declared(name), t)
             case Register(name):
-                return self.m.resize(U32, t, self.special(name, instruction)) if t.bits > 32 else self.special(name, instruction)
+                return (
+                    self.m.resize(U32, t, self.special(name, instruction))
+                    if t.bits > 32
+                    else self.special(name, instruction)
+                )
             case Not(inner):
                 value = self._read(inner, t, instruction)
                 return self.m.bit_xor(t, value, self.m.constant(t, -1))
@@ -74,7 +78,9 @@ class Operands:
         total = self.m.constant(whole, 0)
         for position, element in enumerate(elements):
             value = self.m.resize(part, whole, self._read(element, TYPES[f"b{part.bits}"], instruction))
-            total = self.m.bit_or(whole, total, self.m.shift_left(whole, value, self.m.constant(whole, part.bits * position)))
+            total = self.m.bit_or(
+                whole, total, self.m.shift_left(whole, value, self.m.constant(whole, part.bits * position))
+            )
         return self.m.bitcast(whole, t, total)
 
     def unpack(self, value: Value, t: ScalarType, count: int) -> list[tuple[Value, ScalarType]]:
@@ -179,5 +185,3 @@ _LANE_MASKS: Mapping[str, Callable[[int], int]] = {
 
 def _lane_masks(mask: Callable[[int], int]) -> ir.Constant:
     return ir.Constant(vector(I32), [ir.Constant(I32, mask(i)) for i in range(WARP_SIZE)])
-
-

@@ -75,7 +75,7 @@ def _build_resolve(module: ir.Module) -> None:
     e.b.cbranch(e.b.icmp_signed(">", span, _constant(0)), body, found)
     e.b.position_at_end(body)
     middle = e.b.add(e.get(left, I64), e.b.ashr(span, _constant(1)))
-    row = e.offset(rows, e.b.mul(middle, _constant(8 * len(StorageRow._fields_))))
+    row = e.offset(rows, e.b.mul(middle, _constant(StorageRow.size())))
     above = e.b.icmp_unsigned("<=", e.load_field(StorageRow, row, "low"), low)
     e.b.store(e.b.select(above, e.b.add(middle, _constant(1)), e.get(left, I64)), left)
     e.b.store(e.b.select(above, e.get(right, I64), middle), right)
@@ -84,7 +84,7 @@ def _build_resolve(module: ir.Module) -> None:
     index = e.b.sub(e.get(left, I64), _constant(1))
     with e.when(e.b.icmp_signed("<", index, _constant(0))):
         e.b.ret(_constant(FaultKind.OUT_OF_BOUNDS))
-    row = e.offset(rows, e.b.mul(index, _constant(8 * len(StorageRow._fields_))))
+    row = e.offset(rows, e.b.mul(index, _constant(StorageRow.size())))
     end = e.b.add(low, size)
     high = e.load_field(StorageRow, row, "high")
     inside = e.b.and_(e.b.icmp_unsigned("<=", end, high), e.b.icmp_unsigned("<=", low, end))
@@ -138,7 +138,7 @@ def _build_start_block(module: ir.Module) -> None:
     threads = e.load_field(Context, context, "threads")
     warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
     with e.counted(e.load_field(Context, context, "warp_count")) as i:
-        warp = e.offset(warps, e.b.mul(i, _constant(8 * len(Warp._fields_))))
+        warp = e.offset(warps, e.b.mul(i, _constant(Warp.size())))
         for name in ("status", "resume", "spent", "mode"):
             e.b.store(_constant(0), e.field(Warp, warp, name))
         left = e.b.sub(threads, e.b.mul(i, _constant(WARP_SIZE)))
@@ -181,7 +181,9 @@ def _build_step(module: ir.Module) -> None:
         e.b.store(_constant(status), e.field(Warp, warp, "status"))
         e.b.ret(_constant(Need.NOTHING))
     e.b.position_at_end(change)
-    e.b.store(e.b.zext(e.b.icmp_signed("==", value, ir.Constant(I32, Outcome.DIVERGED)), I64), e.field(Warp, warp, "mode"))
+    e.b.store(
+        e.b.zext(e.b.icmp_signed("==", value, ir.Constant(I32, Outcome.DIVERGED)), I64), e.field(Warp, warp, "mode")
+    )
     e.b.branch(head)
 
 
@@ -193,6 +195,7 @@ class _Callee:
         self.function_type = kind
 
     def get_reference(self) -> str:
+        """How the text of a call names it."""
         return self.pointer.get_reference()
 
 
@@ -222,7 +225,7 @@ def _build_run(module: ir.Module) -> None:
     waiting = e.variable(I64, _constant(0))
     e.b.store(_constant(0), waiting)
     with e.counted(count) as i:
-        warp = e.offset(warps, e.b.mul(i, _constant(8 * len(Warp._fields_))))
+        warp = e.offset(warps, e.b.mul(i, _constant(Warp.size())))
         ready = e.b.icmp_signed("==", e.load_field(Warp, warp, "status"), _constant(_READY))
         with e.when(ready):
             need = e.intrinsic("triptych.step", I64, [context, warp])
@@ -238,7 +241,7 @@ def _build_run(module: ir.Module) -> None:
     e.b.position_at_end(release)
     e.add_field(Context, context, "barriers", e.get(waiting, I64))
     with e.counted(count) as i:
-        warp = e.offset(warps, e.b.mul(i, _constant(8 * len(Warp._fields_))))
+        warp = e.offset(warps, e.b.mul(i, _constant(Warp.size())))
         status = e.load_field(Warp, warp, "status")
         released = e.b.select(e.b.icmp_signed("==", status, _constant(_WAITING)), _constant(_READY), status)
         e.b.store(released, e.field(Warp, warp, "status"))

@@ -86,6 +86,18 @@ class ShapeMachine:
         uniform = space in ("param", "shared") and address.stride == 0
         return [UNIFORM if uniform else VARYING] * count
 
+    def load_matrix(self, address: Shape, count: int, transposed: bool) -> Sequence[Shape]:
+        """Anything."""
+        return [VARYING] * count
+
+    def atomic(self, space: str, operation: str, t: ScalarType, address: Shape, operands: Sequence[Shape]) -> Shape:
+        """Anything."""
+        return VARYING
+
+    def shuffle(self, t: ScalarType, a: Shape, source_lane: Shape) -> Shape:
+        """Anything, unless all lanes hold the same."""
+        return UNIFORM if a.stride == 0 else VARYING
+
     def lane_index(self) -> Shape:
         """0, 1, 2 …"""
         return Shape(1)
@@ -99,14 +111,12 @@ class ShapeMachine:
         return UNIFORM
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Every other primitive: uniform operands give a uniform result, memory and the warp give anything."""
-        if name in ("atomic", "shuffle"):
-            return lambda *_: VARYING
-        if name == "load_matrix":
-            return lambda _, count, __: [VARYING] * count
-        if name in ("store", "copy_to_shared"):
-            return lambda *_: None
-        return lambda *operands: _mix(*(a for a in operands if isinstance(a, Shape)))
+        """Every other primitive: uniform operands give a uniform result."""
+        return _mix_operands
+
+
+def _mix_operands(*operands: object) -> Shape:
+    return _mix(*(a for a in operands if isinstance(a, Shape)))
 
 
 def _known(t: ScalarType, stride: int) -> Shape:
@@ -138,7 +148,9 @@ def special_shape(name: str, *, rows: bool) -> Shape:
 class _Finder:
     """Register shapes by iteration from the instructions' meanings."""
 
-    def __init__(self, declared: Mapping[str, str], rows: bool, varying: frozenset[str], single: frozenset[str]) -> None:
+    def __init__(
+        self, declared: Mapping[str, str], rows: bool, varying: frozenset[str], single: frozenset[str]
+    ) -> None:
         self.declared = declared
         self.rows = rows
         self.varying = varying
@@ -217,5 +229,5 @@ def find_shapes(
     finder = _Finder(declared, rows, varying, single)
     changed = True
     while changed:
-        changed = any([finder.visit(instruction) for block in blocks for instruction in block])
+        changed = sum(finder.visit(instruction) for block in blocks for instruction in block) > 0
     return finder.shapes

@@ -21,7 +21,8 @@ Tally = dict[str, int]
 
 _UNITS: Mapping[str, str] = {
     "instructions": "instructions", "branches": "branches", "barriers": "barriers", "requests": "requests",
-    "sectors": "sectors", "bytes": "bytes", "wavefronts": "wavefronts", "bank_conflicts": "wavefronts", "flops": "FLOPs",
+    "sectors": "sectors", "bytes": "bytes", "wavefronts": "wavefronts", "bank_conflicts": "wavefronts",
+    "flops": "FLOPs",
 }  # fmt: skip
 _NUMBERED_TYPES: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16"}
 

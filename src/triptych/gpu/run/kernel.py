@@ -61,7 +61,7 @@ def _entry(module: Module, function: Function) -> Entry:
     )
     required = function.directives.get("reqntid")
     most = required or function.directives.get("maxntid")
-    block = None if required is None else (*required, 1, 1)[:3]
+    block = None if required is None else _three(required)
     threads = None
     if most is not None:
         threads = 1
@@ -73,6 +73,11 @@ def _entry(module: Module, function: Function) -> Entry:
         align = max(variable.align, 1)
         total = -(-total // align) * align + size_of(variable)
     return Entry(function.name, parameters, block, threads, total)
+
+
+def _three(extents: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*extents, 1, 1)[:3]
+    return x, y, z
 
 
 @lru_cache(maxsize=256)
@@ -122,5 +127,3 @@ class Kernel:
 def kernel_of(text: str, name: str, *, rows: bool) -> Kernel:
     """The kernel of that name in PTX text, for blocks whose warps lie in rows of threads or for any."""
     return Kernel(load(text), name, rows=rows)
-
-

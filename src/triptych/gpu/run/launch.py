@@ -117,7 +117,8 @@ def pack_parameters(kernel: Kernel, arguments: Sequence[Argument]) -> NDArray[np
 
 def _wrong_size(kernel: Kernel, index: int, parameter: Parameter, size: int) -> ArgumentError:
     return ArgumentError(
-        f"kernel {kernel.entry.name}: argument {index} has {size} bytes; parameter {parameter.name} takes {parameter.size}"
+        f"kernel {kernel.entry.name}: argument {index} has {size} bytes;"
+        f" parameter {parameter.name} takes {parameter.size}"
     )
 
 

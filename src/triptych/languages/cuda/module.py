@@ -119,5 +119,6 @@ def _last(name: str) -> str:
 
 
 def _first_error(error: CompileError) -> str:
-    lines = [line for line in error.message.splitlines() if "error" in line]
-    return lines[0] if lines else error.message
+    """The compiler's first message, without the place in a text that the author never wrote."""
+    lines = (line.partition("error: ")[2] for line in error.message.splitlines())
+    return next(filter(None, lines), error.message)

@@ -24,8 +24,9 @@ def dma_copy(
     mask: object = None,
     dst_rmw_op: object = None,
 ) -> int | None:
-    """dst = src between HBM and SBUF, elements in order; priority, engine and descriptor mode change the speed alone."""
-    del priority, dge_mode, engine, oob_mode  # static accesses are checked when they are traced
+    """dst = src between HBM and SBUF, elements in order; priority, engine and dge_mode change the speed alone."""
+    # Static accesses are checked when they are traced: oob_mode has nothing left to decide.
+    del priority, dge_mode, engine, oob_mode
     unsupported("dma_copy", dst_rmw_op=dst_rmw_op)
     operands = {"dst": tensor_of(dst, "nisa.dma_copy: dst"), "src": tensor_of(src, "nisa.dma_copy: src")}
     return current().emit("dma_copy", operands, mask=mask)

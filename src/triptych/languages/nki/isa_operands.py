@@ -39,6 +39,7 @@ def operand(value: object, what: str) -> TileOrNumber | None:
 
 
 def tensor_of(value: object, what: str) -> NkiTensor:
+    """`value`, which must be a tensor."""
     if not isinstance(value, NkiTensor):
         raise refuse(f"{what}: expected a tensor, got {type(value).__name__}")
     return value
@@ -58,12 +59,14 @@ def like(*names: str) -> Result:
 
 
 def product(tracer: Tracer, arguments: Arguments, dtype: object) -> NkiTensor:
+    """A new PSUM tile [M, N] for stationary.T @ moving."""
     stationary, moving = on_chip(arguments["stationary"], "stationary"), on_chip(arguments["moving"], "moving")
     shape = (stationary.size // stationary.shape[0], *moving.shape[1:])
     return tracer.allocate(shape, float32 if dtype is None else nki_dtype(dtype), buffers.psum)
 
 
 def mirror(tracer: Tracer, arguments: Arguments, dtype: object) -> NkiTensor:
+    """A new tile [F, P]: in PSUM, or in SBUF where the Vector engine transposes."""
     data = on_chip(arguments["data"], "data")
     shape = (data.size // data.shape[0], data.shape[0])
     memory = buffers.sbuf if arguments["engine"] is engine.vector else buffers.psum
@@ -71,6 +74,7 @@ def mirror(tracer: Tracer, arguments: Arguments, dtype: object) -> NkiTensor:
 
 
 def reduced(tracer: Tracer, arguments: Arguments, dtype: object) -> NkiTensor:
+    """A new SBUF tile without the reduced axes."""
     data = on_chip(arguments["data"], "data")
     axes = trailing_axes(arguments["axis"], data.shape, "nisa.tensor_reduce")
     shape = reduced_shape(data.shape, axes, bool(arguments["keepdims"]))

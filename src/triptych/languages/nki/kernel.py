@@ -1,4 +1,4 @@
-"""A kernel: the author's function, the generation whose rules hold, and the grid. A call traces it and launches the trace."""
+"""A kernel: the author's function, the generation whose rules hold, and the grid. A call traces and launches it."""
 
 from __future__ import annotations
 

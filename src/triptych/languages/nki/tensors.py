@@ -90,7 +90,7 @@ class NkiTensor:
     @property
     def is_argument(self) -> bool:
         """Whether the caller gave it."""
-        return not self.on_chip and bool(self.declaration.strides) and not self.buffer.shared
+        return self._view.tensor in self._tracer.argument_ids
 
     @property
     def declaration(self) -> Tensor:

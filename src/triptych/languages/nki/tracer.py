@@ -49,6 +49,8 @@ class Tracer:
     programs: list[list[Instruction]] = field(default_factory=list[list[Instruction]])
     binary: Mapping[str, Binary] = field(default_factory=dict[str, Binary])
     """The language's element-wise functions, for Python's operators on tiles."""
+    argument_ids: set[int] = field(default_factory=set[int])
+    """The tensors that the caller gave."""
     _legacy: dict[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
     _shared: list[NkiTensor] = field(default_factory=list[NkiTensor])
     _shared_used: int = 0
@@ -88,6 +90,7 @@ class Tracer:
         origin = -sum(one for one in reach if one < 0)
         size = origin + sum(one for one in reach if one > 0) + 1
         index = self._declare(Tensor(name, Space.HBM, handle.dtype, 1, size, handle.shape, steps, origin))
+        self.argument_ids.add(index)
         view = View(index, origin, handle.shape, steps, None)
         return NkiTensor(self, view, dtype, buffers.private_hbm, name, writable=writable)
 

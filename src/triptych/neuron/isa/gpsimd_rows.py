@@ -88,4 +88,4 @@ def affine_select(operands: Values, attributes: Attributes) -> Mapping[str, NDAr
     chosen = ALU[str(attributes["cmp_op"])].meaning(
         affine_values(tile_values.shape[0], attributes), np.zeros((), np.int64)
     )
-    return {"dst": np.where(chosen != 0, widen(tile_values), operands["on_false_value"])}
+    return {"dst": np.where(chosen != 0, widen(tile_values), widen(operands["on_false_value"]))}

@@ -31,7 +31,7 @@ Meaning = Callable[["Values", Attributes], Mapping[str, NDArray[Any]]]
 
 
 class Values:
-    """The data of an instruction's operands: arrays shaped [partitions, …], immediates as float32."""
+    """The data of an instruction's operands: arrays shaped [partitions, …], immediates as float64 without axes."""
 
     __slots__ = ("_by_name", "_shapes")
 
@@ -51,7 +51,7 @@ class Values:
     def __getitem__(self, name: str) -> NDArray[Any]:
         """The operand as it lies in memory; an immediate is an array without axes."""
         value = self._by_name[name]
-        return value if isinstance(value, np.ndarray) else np.asarray(np.float32(value))
+        return value if isinstance(value, np.ndarray) else np.asarray(value, np.float64)
 
     def flat(self, name: str) -> NDArray[Any]:
         """The operand as [partitions, elements]; an immediate as it is."""

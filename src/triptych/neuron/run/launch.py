@@ -132,10 +132,10 @@ def _check_outputs(trace: Trace, shared: Mapping[int, Buffer], findings: Finding
     """Report outputs of which elements were never stored."""
     for index in trace.outputs:
         defined = shared[index].defined
-        if defined is not None:
-            missing = int(defined.size - np.count_nonzero(defined))
-            name = shared[index].tensor.name
-            message = f"{missing} of {defined.size} elements of the output `{name}` have no defined value"
+        missing = 0 if defined is None else int(defined.size - np.count_nonzero(defined))
+        if missing:
+            tensor = shared[index].tensor
+            message = f"{missing} of {tensor.size} elements of the output `{tensor.name}` have no defined value"
             findings.add("outputcheck", Severity.WARNING, message, None)
 
 

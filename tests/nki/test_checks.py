@@ -1,0 +1,159 @@
+"""What the machine finds while it runs: undefined data, lost outputs, overlapping programs, doubtful accumulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from triptych.core.launches import Severity
+from triptych.execution.profile import Profile
+from triptych.languages.nki import isa as nisa
+from triptych.languages.nki import language as nl
+from triptych.languages.nki import nki, nki_beta1
+from triptych.languages.nki.tensors import NkiTensor
+
+
+def checks(profile: Profile) -> dict[str, str]:
+    return {finding.check: finding.message for finding in profile.launches[-1].findings}
+
+
+def test_undefined_data_reaches_an_output(trn2: Profile) -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        half = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(half[:, 0:5], a[:, 0:5])
+        nl.store(out, nl.exp(half))
+        return out
+
+    result = kernel(np.zeros((8, 8), np.float32))
+    assert isinstance(result, np.ndarray)
+    assert np.isnan(result[:, 5:]).all()
+    found = checks(trn2)
+    assert "24 of 64 elements stored" in found["initcheck"]
+    (finding,) = [one for one in trn2.launches[-1].findings if one.check == "initcheck"]
+    assert finding.severity is Severity.ERROR
+    assert finding.where is not None
+    assert finding.where.text == "nl.store(out, nl.exp(half))"
+
+
+@pytest.mark.parametrize("operation", ["transpose", "sum", "matmul", "column"])
+def test_undefined_data_spreads(operation: str, trn2: Profile) -> None:
+    expected = {"transpose": 16, "sum": 8, "matmul": 64, "column": 0}
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        shape = (8, 1) if operation == "sum" else (8, 8)
+        out = nl.ndarray(shape, dtype=nl.float32, buffer=nl.shared_hbm)
+        data = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(data[:, 0:6], a[:, 0:6])
+        if operation == "transpose":
+            result = nl.transpose(data)
+        elif operation == "sum":
+            result = nl.sum(data, axis=1)
+        elif operation == "matmul":
+            result = nl.copy(nl.matmul(data, nl.load(a), transpose_x=False))
+        else:
+            result = nl.add(nl.load(a), data[:, 2:3])
+        nl.store(out, result)
+        return out
+
+    kernel(np.zeros((8, 8), np.float32))
+    found = checks(trn2).get("initcheck", "0 of")
+    assert found.startswith(f"{expected[operation]} of")
+
+
+def test_masked_out_data_is_no_finding(trn2: Profile) -> None:
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        i_p, i_f = nl.mgrid[0:128, 0:64]
+        mask = i_p < a.shape[0]
+        nl.store(out[i_p, i_f], nl.exp(nl.load(a[i_p, i_f], mask=mask)), mask=mask)
+        return out
+
+    kernel(np.zeros((100, 64), np.float32))
+    assert checks(trn2) == {}
+
+
+def test_an_output_that_is_only_half_stored(trn2: Profile) -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out[0:4, :], nl.load(a[0:4, :]))
+        return out
+
+    result = kernel(np.zeros((8, 8), np.float32))
+    assert isinstance(result, np.ndarray)
+    assert np.isnan(result[4:]).all()
+    assert "32 of 64 elements of the output" in checks(trn2)["outputcheck"]
+
+
+def test_programs_that_store_the_same_elements(trn2: Profile) -> None:
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        start = nl.program_id(0) * 4
+        rows, columns = nl.arange(8)[:, None], nl.arange(8)[None, :]
+        nl.store(out[start + rows, columns], nl.load(a[start + rows, columns]))
+        return out
+
+    kernel[2](np.zeros((12, 8), np.float32))
+    assert "program 1 stores to elements of" in checks(trn2)["racecheck"]
+
+
+def test_accumulation_without_a_first_product(trn2: Profile) -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        acc = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.psum)
+        nisa.memset(acc, 0.0)
+        data = nl.load(a)
+        nisa.nc_matmul(acc, data, data, accumulate=True)
+        nl.store(out, nl.copy(acc))
+        return out
+
+    kernel(np.ones((8, 8), np.float32))
+    assert "no matmul has written" in checks(trn2)["psumcheck"]
+
+
+def test_a_product_replaces_what_was_set(trn2: Profile) -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        acc = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.psum)
+        nisa.memset(acc, 5.0)
+        data = nl.load(a)
+        nisa.nc_matmul(acc, data, data)
+        nl.store(out, nl.copy(acc))
+        return out
+
+    result = kernel(np.ones((8, 8), np.float32))
+    assert np.array_equal(result, np.full((8, 8), 8.0))  # type: ignore[arg-type]
+    assert "replaces what another engine wrote" in checks(trn2)["psumcheck"]
+
+
+def test_arguments_outside_a_function_s_range(trn2: Profile) -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, nl.sin(nl.load(a)))
+        return out
+
+    kernel(np.full((8, 8), 3.0, np.float32))
+    assert checks(trn2) == {}
+    kernel(np.full((8, 8), 9.0, np.float32))
+    assert "'sin' of values whose magnitude is outside" in checks(trn2)["rangecheck"]
+
+
+def test_scratch_in_hbm() -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        scratch = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.hbm)
+        nisa.dma_copy(scratch, a)
+        nisa.dma_copy(out, scratch)
+        return out
+
+    a = np.random.default_rng(70).random((300, 7)).astype(np.float32)
+    assert np.array_equal(kernel(a), a)  # type: ignore[arg-type]

@@ -1,0 +1,277 @@
+"""Element-wise functions of nl against float64 references that share no code with the machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from triptych.languages.nki import language as nl
+from triptych.languages.nki import nki, nki_beta1
+from triptych.languages.nki.kernel import Kernel
+
+Doubles = NDArray[np.float64]
+Reference = Callable[[Doubles], Doubles]
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _sigmoid(x: Doubles) -> Doubles:
+    return 1 / (1 + np.exp(-x))
+
+
+UNARY: dict[str, Reference] = {
+    "exp": np.exp,
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+    "relu": lambda x: np.maximum(x, 0),
+    "square": lambda x: x * x,
+    "negative": lambda x: -x,
+    "abs": np.abs,
+    "gelu": lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))),
+    "gelu_apprx_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "gelu_apprx_sigmoid": lambda x: x * _sigmoid(1.702 * x),
+    "silu": lambda x: x * _sigmoid(x),
+    "softplus": lambda x: np.log(1 + np.exp(x)),
+    "mish": lambda x: x * np.tanh(np.log(1 + np.exp(x))),
+    "erf": _erf,
+    "sign": np.sign,
+    "copy": lambda x: x,
+    "reciprocal": lambda x: 1 / x,
+    "sin": np.sin,
+}
+POSITIVE: dict[str, Reference] = {
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+}
+DERIVATIVES = {
+    "gelu_dx": "gelu",
+    "silu_dx": "silu",
+    "erf_dx": "erf",
+    "gelu_apprx_sigmoid_dx": "gelu_apprx_sigmoid",
+}
+BINARY: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "less": lambda x, y: (x < y).astype(np.float64),
+    "greater_equal": lambda x, y: (x >= y).astype(np.float64),
+    "equal": lambda x, y: (x == y).astype(np.float64),
+}
+
+
+def unary_kernel(name: str) -> Kernel:
+    @nki.jit
+    def kernel(a: object) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+        nl.store(out, getattr(nl, name)(nl.load(a)))
+        return out
+
+    return kernel
+
+
+def binary_kernel(name: str, swap: bool = False, number: float | None = None) -> Kernel:
+    @nki.jit
+    def kernel(a: object, b: object = None) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+        left = nl.load(a)
+        right = number if number is not None else nl.load(b)
+        operands = (right, left) if swap else (left, right)
+        nl.store(out, getattr(nl, name)(*operands))
+        return out
+
+    return kernel
+
+
+def run(kernel: Kernel, *arrays: object) -> NDArray[np.float64]:
+    result = kernel(*arrays)
+    assert isinstance(result, np.ndarray)
+    return result.astype(np.float64)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name: str) -> None:
+    x = np.random.default_rng(7).uniform(-3.1, 3.1, (128, 40)).astype(np.float32)
+    np.testing.assert_allclose(run(unary_kernel(name), x), UNARY[name](x.astype(np.float64)), rtol=3e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_unary_of_positive(name: str) -> None:
+    x = np.random.default_rng(8).uniform(1e-6, 1e6, (64, 33)).astype(np.float32)
+    np.testing.assert_allclose(run(unary_kernel(name), x), POSITIVE[name](x.astype(np.float64)), rtol=3e-7)
+
+
+@pytest.mark.parametrize(("name", "function"), DERIVATIVES.items())
+def test_derivatives(name: str, function: str) -> None:
+    x = np.random.default_rng(9).uniform(-3, 3, (16, 16)).astype(np.float32)
+    wide, step = x.astype(np.float64), 1e-5
+    expected = (UNARY[function](wide + step) - UNARY[function](wide - step)) / (2 * step)
+    np.testing.assert_allclose(run(unary_kernel(name), x), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_edge_values() -> None:
+    x = np.array([[np.inf, -np.inf, np.nan, 0.0, -0.0, 3e38, -3e38, 1e-40]], np.float32)
+    with np.errstate(all="ignore"):
+        assert np.array_equal(run(unary_kernel("exp"), x), np.exp(x).astype(np.float64), equal_nan=True)
+        assert np.array_equal(run(unary_kernel("relu"), x)[0, 3:], [0, 0, np.float32(3e38), 0, np.float32(1e-40)])
+    gelu = run(unary_kernel("gelu"), x)[0]
+    assert gelu[0] == np.inf
+    assert gelu[1] == 0
+    assert np.isnan(gelu[2])
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_two_tiles(name: str) -> None:
+    generator = np.random.default_rng(10)
+    a, b = (generator.integers(-4, 5, (128, 70)).astype(np.float32) for _ in range(2))
+    expected = BINARY[name](a.astype(np.float64), b.astype(np.float64))
+    assert np.array_equal(run(binary_kernel(name), a, b), expected)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("swap", [False, True])
+def test_tile_and_number(name: str, swap: bool) -> None:
+    a = np.random.default_rng(11).integers(-4, 5, (100, 9)).astype(np.float32)
+    wide = a.astype(np.float64)
+    number = np.full_like(wide, 2.5)
+    expected = BINARY[name](number, wide) if swap else BINARY[name](wide, number)
+    assert np.array_equal(run(binary_kernel(name, swap, 2.5), a), expected)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_tile_and_column(swap: bool, dtype: type[np.generic]) -> None:
+    generator = np.random.default_rng(12)
+    a = generator.integers(-8, 9, (128, 5)).astype(dtype)
+    column = generator.integers(-8, 9, (128, 1)).astype(dtype)
+    expected = a.astype(np.float64) - column.astype(np.float64)
+    assert np.array_equal(run(binary_kernel("subtract", swap), a, column), -expected if swap else expected)
+
+
+def test_free_axes_broadcast() -> None:
+    @nki.jit
+    def kernel(a: object, b: object) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+        nl.store(out, nl.add(nl.load(a), nl.load(b)))
+        return out
+
+    generator = np.random.default_rng(13)
+    a = generator.standard_normal((16, 3, 4)).astype(np.float32)
+    b = generator.standard_normal((16, 3, 1)).astype(np.float32)
+    assert np.array_equal(run(kernel, a, b), (a + b).astype(np.float64))
+
+
+def test_bfloat16_rounds_once() -> None:
+    generator = np.random.default_rng(14)
+    a, b = (generator.standard_normal((128, 64)).astype(ml_dtypes.bfloat16) for _ in range(2))
+    expected = (a.astype(np.float32) * b.astype(np.float32)).astype(ml_dtypes.bfloat16)
+    result = binary_kernel("multiply")(a, b)
+    assert isinstance(result, np.ndarray)
+    assert result.dtype == ml_dtypes.bfloat16
+    assert np.array_equal(result, expected)
+
+
+def test_integers_of_32_bits_are_exact() -> None:
+    generator = np.random.default_rng(15)
+    a, b = (generator.integers(-(2**30), 2**30, (128, 17), dtype=np.int32) for _ in range(2))
+    result = binary_kernel("add")(a, b)
+    assert np.array_equal(result, a + b)  # type: ignore[arg-type]
+
+
+def test_bit_operations() -> None:
+    a = np.random.default_rng(16).integers(0, 2**32, (32, 8), dtype=np.uint32)
+    assert np.array_equal(binary_kernel("left_shift", number=3)(a), a << np.uint32(3))  # type: ignore[arg-type]
+    assert np.array_equal(binary_kernel("bitwise_and", number=255)(a), a & np.uint32(255))  # type: ignore[arg-type]
+    assert np.array_equal(unary_kernel("invert")(a), ~a)  # type: ignore[arg-type]
+
+
+def test_float_to_integer_rounds_and_saturates() -> None:
+    @nki.jit
+    def kernel(a: object) -> object:
+        out = nl.ndarray((1, 7), dtype=nl.int8, buffer=nl.shared_hbm)
+        nl.store(out, nl.copy(nl.load(a), dtype=nl.int8))
+        return out
+
+    x = np.array([[0.5, 1.5, 2.5, -0.5, 300.0, -300.0, np.nan]], np.float32)
+    assert np.array_equal(kernel(x), np.array([[0, 2, 2, 0, 127, -128, 0]], np.int8))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("numbers", [(False, False), (True, False), (False, True), (True, True)])
+def test_where(numbers: tuple[bool, bool]) -> None:
+    @nki.jit
+    def kernel(c: object, a: object, b: object) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+        first = 7.0 if numbers[0] else nl.load(a)
+        second = -7.0 if numbers[1] else nl.load(b)
+        nl.store(out, nl.where(nl.load(c), first, second))
+        return out
+
+    generator = np.random.default_rng(17)
+    c = generator.integers(0, 2, (128, 12)).astype(np.float32)
+    a, b = (generator.standard_normal((128, 12)).astype(np.float32) for _ in range(2))
+    expected = np.where(c != 0, np.float32(7) if numbers[0] else a, np.float32(-7) if numbers[1] else b)
+    assert np.array_equal(run(kernel, c, a, b), expected.astype(np.float64))
+
+
+def test_beta1_divides_by_a_reciprocal() -> None:
+    @nki_beta1.jit
+    def kernel(a: object, b: object) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+        nl.store(out, nl.load(a) / nl.load(b) + 1.0 / nl.load(b) - nl.load(a) / 4)  # type: ignore[operator]
+        return out
+
+    generator = np.random.default_rng(18)
+    a, b = (generator.uniform(1, 2, (64, 64)).astype(np.float32) for _ in range(2))
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    np.testing.assert_allclose(run(kernel, a, b), wide_a / wide_b + 1 / wide_b - wide_a / 4, rtol=1e-6, atol=1e-6)
+
+
+REDUCTIONS: dict[str, Callable[..., Doubles]] = {
+    "sum": np.sum, "max": np.max, "min": np.min, "mean": np.mean, "prod": np.prod, "var": np.var,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("axis", [2, -1, (1, 2), [1, 2]])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions(name: str, axis: int | tuple[int, ...] | list[int], keepdims: bool) -> None:
+    places = axis if isinstance(axis, int) else tuple(axis)
+    x = np.random.default_rng(19).uniform(0.5, 1.5, (128, 6, 10)).astype(np.float32)
+    expected = np.asarray(REDUCTIONS[name](x.astype(np.float64), axis=places, keepdims=keepdims))
+    shape = expected.shape if expected.ndim > 1 else (*expected.shape, 1)
+
+    @nki.jit
+    def kernel(a: object) -> object:
+        out = nl.ndarray(shape, dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, getattr(nl, name)(nl.load(a), axis=axis, keepdims=keepdims))
+        return out
+
+    np.testing.assert_allclose(run(kernel, x), expected.reshape(shape), rtol=2e-5)
+
+
+def test_softmax_and_rms_norm() -> None:
+    @nki.jit
+    def kernel(a: object, w: object) -> object:
+        soft = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+        norm = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+        data = nl.load(a)
+        nl.store(soft, nl.softmax(data))
+        nl.store(norm, nl.rms_norm(data, nl.load(w), axis=1, n=200))
+        return soft, norm
+
+    generator = np.random.default_rng(20)
+    x, w = generator.standard_normal((128, 200)).astype(np.float32), generator.random((1, 200)).astype(np.float32)
+    result = kernel(x, w)
+    assert isinstance(result, tuple)
+    wide = x.astype(np.float64)
+    powers = np.exp(wide - wide.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(result[0], powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)  # type: ignore[arg-type]
+    root = np.sqrt((wide**2).mean(axis=1, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(result[1], wide / root * w, rtol=1e-5, atol=1e-7)  # type: ignore[arg-type]

@@ -1,0 +1,198 @@
+"""The trace: serialisation, and what the machine refuses of a damaged or hostile one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from triptych.core.arrays import AddressSpace, Handle, Storage, contiguous_strides
+from triptych.core.dtypes import dtype_of
+from triptych.core.errors import ArgumentError, LaunchError, MemoryFault, NkiError, PlanError, TriptychError
+from triptych.core.launches import LaunchRecord
+from triptych.core.plan import Launch, Program, Scalar
+from triptych.languages.nki import isa as nisa
+from triptych.languages.nki import language as nl
+from triptych.languages.nki import nki
+from triptych.languages.nki.captures import Capture
+from triptych.languages.nki.tensors import NkiTensor
+from triptych.neuron import run_launch
+from triptych.neuron.isa import from_json, to_json
+
+SPACE = AddressSpace()
+
+
+@nki.jit
+def kernel(a: NkiTensor, b: NkiTensor) -> NkiTensor:
+    out = nl.ndarray((32, 16), dtype=nl.float32, buffer=nl.shared_hbm)
+    acc = nl.ndarray((32, 16), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(acc, nl.load(a), nl.load(b))
+    selected = nl.ndarray((32, 16), dtype=nl.float32, buffer=nl.sbuf)
+    result = nl.ndarray((32, 16), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.activation(selected, nl.exp, acc, scale=0.25)
+    nisa.affine_select(result, [[1, 16]], -1, selected, float("-inf"), cmp_op=nl.greater)
+    nl.store(out, result)
+    return out
+
+
+def handle_of(array: NDArray[Any], *, writable: bool = True) -> tuple[Handle, NDArray[np.uint8]]:
+    dtype = dtype_of(array.dtype)
+    storage = SPACE.place("array", array.nbytes, writable=writable)
+    handle = Handle(storage, dtype, array.shape, contiguous_strides(array.shape, dtype))
+    data = array.reshape(-1).view(np.uint8)
+    data.flags.writeable = writable
+    return handle, data
+
+
+class Call:
+    """A captured call with all that its launch needs; no language is involved from here on."""
+
+    def __init__(self) -> None:
+        generator = np.random.default_rng(50)
+        self.a = generator.standard_normal((64, 32)).astype(np.float32)
+        self.b = generator.standard_normal((64, 16)).astype(np.float32)
+        self.out = np.zeros((32, 16), np.float32)
+        self.capture: Capture = kernel.capture(self.a, self.b)
+        pairs = [handle_of(one) for one in (self.a, self.b, self.out)]
+        self.handles = tuple(handle for handle, _ in pairs)
+        self.memory: dict[Storage, NDArray[np.uint8]] = {handle.storage: data for handle, data in pairs}
+
+    def launch(self, program: Program | None = None, **changes: Any) -> LaunchRecord:  # noqa: ANN401  # fields of Launch
+        launch = Launch("kernel", "kernel", (1, 1, 1), (1, 1, 1), self.handles)
+        return run_launch(program or self.capture.program, replace(launch, **changes), self.memory)
+
+
+def test_round_trip() -> None:
+    program = Call().capture.program
+    trace = from_json(program.text)
+    assert to_json(trace) == program.text
+    assert from_json(to_json(trace)) == trace
+    assert (program.machine, program.language, program.target) == ("neuron", "nki", "trn2")
+    assert kernel.capture(np.zeros((64, 32), np.float32), np.zeros((64, 16), np.float32)).program == program
+    json.loads(program.text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def test_the_machine_needs_no_language() -> None:
+    call = Call()
+    record = call.launch()
+    product = call.a.T.astype(np.float64) @ call.b
+    rows, columns = np.arange(32)[:, None], np.arange(16)[None, :]
+    expected = np.where(columns > rows, np.exp(product * 0.25), -np.inf)
+    np.testing.assert_allclose(call.out, expected, rtol=1e-5)
+    assert (record.machine, record.language, record.kernel) == ("neuron", "nki", "kernel")
+
+
+def test_a_handle_is_captured_without_data() -> None:
+    call = Call()
+    assert kernel.capture(*call.handles[:2]).program == call.capture.program
+    assert call.capture.new_outputs[0].shape == (32, 16)
+
+
+def test_wrong_launches() -> None:
+    call = Call()
+    a, b, out = call.handles
+    rows: list[tuple[dict[str, object], type[TriptychError], str]] = [
+        ({"grid": (2, 1, 1)}, LaunchError, "was made for the grid"),
+        ({"arguments": (a, b)}, ArgumentError, "takes 3 tensors; the launch has 2"),
+        ({"arguments": (a, b, Scalar(dtype_of("f32"), 1.0))}, ArgumentError, "must be a tensor"),
+        ({"arguments": (b, a, out)}, ArgumentError, "the trace was made for f32"),
+        ({"arguments": (a, b, replace(out, offset=64))}, ArgumentError, "does not lie within its storage"),
+        ({"arguments": (replace(a, dtype=dtype_of("s32")), b, out)}, ArgumentError, "is s32"),
+    ]
+    for changes, error, message in rows:
+        with pytest.raises(error, match=message):
+            call.launch(**changes)
+
+
+def test_a_read_only_output() -> None:
+    call = Call()
+    handle, data = handle_of(np.zeros((32, 16), np.float32), writable=False)
+    call.memory[handle.storage] = data
+    with pytest.raises(MemoryFault, match="whose array is read-only"):
+        call.launch(arguments=(*call.handles[:2], handle))
+
+
+def _drop(document: dict[str, Any]) -> None:
+    del document["tensors"]
+
+
+def _schema(document: dict[str, Any]) -> None:
+    document["schema"] = "other"
+
+
+def _huge_tile(document: dict[str, Any]) -> None:
+    next(one for one in document["tensors"] if one["space"] == "sbuf")["partitions"] = 4096
+
+
+def _operation(document: dict[str, Any]) -> None:
+    document["programs"][0][0][0] = "dma_copi"
+
+
+def _reach(document: dict[str, Any]) -> None:
+    document["programs"][0][0][2]["src"]["offset"] = 1 << 40
+
+
+def _negative(document: dict[str, Any]) -> None:
+    document["programs"][0][0][2]["src"]["offset"] = -8
+
+
+def _tensor(document: dict[str, Any]) -> None:
+    document["programs"][0][0][2]["src"]["tensor"] = 99
+
+
+def _engine(document: dict[str, Any]) -> None:
+    document["programs"][0][2][1] = "vector"
+
+
+def _attribute(document: dict[str, Any]) -> None:
+    document["programs"][0][2][3]["speed"] = 9
+
+
+def _operand(document: dict[str, Any]) -> None:
+    del document["programs"][0][2][2]["moving"]
+
+
+def _programs(document: dict[str, Any]) -> None:
+    document["programs"] = []
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "message"),
+    [
+        (_drop, PlanError, "a damaged Neuron trace"),
+        (_schema, PlanError, "schema 'other'"),
+        (_huge_tile, PlanError, "has 4096 partitions"),
+        (_operation, TriptychError, "did you mean dma_copy"),
+        (_reach, NkiError, "is accessed at elements"),
+        (_negative, NkiError, "is accessed at elements"),
+        (_tensor, NkiError, "one of no tensor"),
+        (_engine, NkiError, "the vector engine does not execute it"),
+        (_attribute, TriptychError, "unknown attribute of nc_matmul 'speed'"),
+        (_operand, NkiError, "operand 'moving' is missing"),
+        (_programs, PlanError, "0 programs for the grid"),
+    ],
+)
+def test_damaged_traces(damage: Callable[[dict[str, Any]], None], error: type[TriptychError], message: str) -> None:
+    call = Call()
+    document = json.loads(call.capture.program.text)
+    damage(document)
+    program = replace(call.capture.program, text=json.dumps(document))
+    with pytest.raises(error) as caught:
+        call.launch(program)
+    assert message in str(caught.value)
+
+
+def test_other_programs() -> None:
+    call = Call()
+    for text in ("", "{}", "[]", "nonsense", "3"):
+        with pytest.raises(PlanError, match="damaged"):
+            call.launch(replace(call.capture.program, text=text))
+    with pytest.raises(PlanError, match="a trace for trn2 in a program for trn1"):
+        call.launch(replace(call.capture.program, target="trn1"))
+    with pytest.raises(PlanError, match="machine 'gpu'"):
+        call.launch(replace(call.capture.program, machine="gpu"))
