@@ -91,4 +91,4 @@ def test_modules_work_without_activation() -> None:
         return out
 
     a = np.array([[1.0, -1.0]], np.float32)
-    assert np.array_equal(kernel(a), np.array([[1.0, 0.0]]))  # type: ignore[arg-type]
+    assert np.array_equal(kernel(a), np.array([[1.0, 0.0]]))

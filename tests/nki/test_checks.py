@@ -129,7 +129,7 @@ def test_a_product_replaces_what_was_set(trn2: Profile) -> None:
         return out
 
     result = kernel(np.ones((8, 8), np.float32))
-    assert np.array_equal(result, np.full((8, 8), 8.0))  # type: ignore[arg-type]
+    assert np.array_equal(result, np.full((8, 8), 8.0))
     assert "replaces what another engine wrote" in checks(trn2)["psumcheck"]
 
 
@@ -156,4 +156,4 @@ def test_scratch_in_hbm() -> None:
         return out
 
     a = np.random.default_rng(70).random((300, 7)).astype(np.float32)
-    assert np.array_equal(kernel(a), a)  # type: ignore[arg-type]
+    assert np.array_equal(kernel(a), a)

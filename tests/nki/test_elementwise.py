@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
 from triptych.languages.nki.kernel import Kernel
+from triptych.languages.nki.tensors import NkiTensor
 
 Doubles = NDArray[np.float64]
 Reference = Callable[[Doubles], Doubles]
@@ -69,8 +70,8 @@ BINARY: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
 
 def unary_kernel(name: str) -> Kernel:
     @nki.jit
-    def kernel(a: object) -> object:
-        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+    def kernel(a: NkiTensor) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
         nl.store(out, getattr(nl, name)(nl.load(a)))
         return out
 
@@ -79,8 +80,8 @@ def unary_kernel(name: str) -> Kernel:
 
 def binary_kernel(name: str, swap: bool = False, number: float | None = None) -> Kernel:
     @nki.jit
-    def kernel(a: object, b: object = None) -> object:
-        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+    def kernel(a: NkiTensor, b: NkiTensor | None = None) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
         left = nl.load(a)
         right = number if number is not None else nl.load(b)
         operands = (right, left) if swap else (left, right)
@@ -157,8 +158,8 @@ def test_tile_and_column(swap: bool, dtype: type[np.generic]) -> None:
 
 def test_free_axes_broadcast() -> None:
     @nki.jit
-    def kernel(a: object, b: object) -> object:
-        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+    def kernel(a: NkiTensor, b: NkiTensor) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
         nl.store(out, nl.add(nl.load(a), nl.load(b)))
         return out
 
@@ -182,32 +183,32 @@ def test_integers_of_32_bits_are_exact() -> None:
     generator = np.random.default_rng(15)
     a, b = (generator.integers(-(2**30), 2**30, (128, 17), dtype=np.int32) for _ in range(2))
     result = binary_kernel("add")(a, b)
-    assert np.array_equal(result, a + b)  # type: ignore[arg-type]
+    assert np.array_equal(result, a + b)
 
 
 def test_bit_operations() -> None:
     a = np.random.default_rng(16).integers(0, 2**32, (32, 8), dtype=np.uint32)
-    assert np.array_equal(binary_kernel("left_shift", number=3)(a), a << np.uint32(3))  # type: ignore[arg-type]
-    assert np.array_equal(binary_kernel("bitwise_and", number=255)(a), a & np.uint32(255))  # type: ignore[arg-type]
-    assert np.array_equal(unary_kernel("invert")(a), ~a)  # type: ignore[arg-type]
+    assert np.array_equal(binary_kernel("left_shift", number=3)(a), a << np.uint32(3))
+    assert np.array_equal(binary_kernel("bitwise_and", number=255)(a), a & np.uint32(255))
+    assert np.array_equal(unary_kernel("invert")(a), ~a)
 
 
 def test_float_to_integer_rounds_and_saturates() -> None:
     @nki.jit
-    def kernel(a: object) -> object:
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray((1, 7), dtype=nl.int8, buffer=nl.shared_hbm)
         nl.store(out, nl.copy(nl.load(a), dtype=nl.int8))
         return out
 
     x = np.array([[0.5, 1.5, 2.5, -0.5, 300.0, -300.0, np.nan]], np.float32)
-    assert np.array_equal(kernel(x), np.array([[0, 2, 2, 0, 127, -128, 0]], np.int8))  # type: ignore[arg-type]
+    assert np.array_equal(kernel(x), np.array([[0, 2, 2, 0, 127, -128, 0]], np.int8))
 
 
 @pytest.mark.parametrize("numbers", [(False, False), (True, False), (False, True), (True, True)])
 def test_where(numbers: tuple[bool, bool]) -> None:
     @nki.jit
-    def kernel(c: object, a: object, b: object) -> object:
-        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+    def kernel(c: NkiTensor, a: NkiTensor, b: NkiTensor) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
         first = 7.0 if numbers[0] else nl.load(a)
         second = -7.0 if numbers[1] else nl.load(b)
         nl.store(out, nl.where(nl.load(c), first, second))
@@ -222,9 +223,9 @@ def test_where(numbers: tuple[bool, bool]) -> None:
 
 def test_beta1_divides_by_a_reciprocal() -> None:
     @nki_beta1.jit
-    def kernel(a: object, b: object) -> object:
-        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
-        nl.store(out, nl.load(a) / nl.load(b) + 1.0 / nl.load(b) - nl.load(a) / 4)  # type: ignore[operator]
+    def kernel(a: NkiTensor, b: NkiTensor) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(a) / nl.load(b) + 1.0 / nl.load(b) - nl.load(a) / 4)
         return out
 
     generator = np.random.default_rng(18)
@@ -248,7 +249,7 @@ def test_reductions(name: str, axis: int | tuple[int, ...] | list[int], keepdims
     shape = expected.shape if expected.ndim > 1 else (*expected.shape, 1)
 
     @nki.jit
-    def kernel(a: object) -> object:
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray(shape, dtype=nl.float32, buffer=nl.shared_hbm)
         nl.store(out, getattr(nl, name)(nl.load(a), axis=axis, keepdims=keepdims))
         return out
@@ -258,9 +259,9 @@ def test_reductions(name: str, axis: int | tuple[int, ...] | list[int], keepdims
 
 def test_softmax_and_rms_norm() -> None:
     @nki.jit
-    def kernel(a: object, w: object) -> object:
-        soft = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
-        norm = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)  # type: ignore[attr-defined]
+    def kernel(a: NkiTensor, w: NkiTensor) -> object:
+        soft = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+        norm = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)
         data = nl.load(a)
         nl.store(soft, nl.softmax(data))
         nl.store(norm, nl.rms_norm(data, nl.load(w), axis=1, n=200))
@@ -272,6 +273,6 @@ def test_softmax_and_rms_norm() -> None:
     assert isinstance(result, tuple)
     wide = x.astype(np.float64)
     powers = np.exp(wide - wide.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(result[0], powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)  # type: ignore[arg-type]
+    np.testing.assert_allclose(result[0], powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
     root = np.sqrt((wide**2).mean(axis=1, keepdims=True) + 1e-6)
-    np.testing.assert_allclose(result[1], wide / root * w, rtol=1e-5, atol=1e-7)  # type: ignore[arg-type]
+    np.testing.assert_allclose(result[1], wide / root * w, rtol=1e-5, atol=1e-7)

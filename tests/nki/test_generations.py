@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Annotated
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -13,12 +16,9 @@ from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
 from triptych.languages.nki.jit import jit
+from triptych.languages.nki.kernel import Kernel
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.typing import mutable_tensor
-
-# Authors' kernels are written as authors write them: without annotations.
-# pyright: basic
-# ruff: noqa: ANN001, ANN201, ANN202
 
 
 def random(*shape: int, seed: int = 40) -> NDArray[np.float32]:
@@ -26,7 +26,7 @@ def random(*shape: int, seed: int = 40) -> NDArray[np.float32]:
 
 
 @nki.jit
-def add_mixed(a, b):
+def add_mixed(a: NkiTensor, b: NkiTensor) -> object:
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     i_p = nl.arange(a.shape[0])[:, None]
     i_f = nl.arange(a.shape[1])[None, :]
@@ -45,13 +45,13 @@ def test_mixed_style_gives_one_notice(trn2: Profile) -> None:
 
 
 def test_mixed_style_refuses_129_rows() -> None:
-    with pytest.raises(NkiLimitError, match="partition dimension 129 .*limit of 128"):
+    with pytest.raises(NkiLimitError, match=r"partition dimension 129 .*limit of 128"):
         add_mixed(random(129, 8), random(129, 8))
 
 
 def test_mixed_style_of_instructions(trn2: Profile) -> None:
     @nki.jit
-    def kernel(a, b):
+    def kernel(a: NkiTensor, b: NkiTensor) -> object:
         out = nl.ndarray((64, 32), dtype=nl.float32, buffer=nl.shared_hbm)
         acc = nl.zeros((64, 32), nl.float32, buffer=nl.psum)
         for _ in nl.affine_range(2):
@@ -69,7 +69,7 @@ def test_mixed_style_of_instructions(trn2: Profile) -> None:
 
 
 @nki.jit
-def add_current(a, b):
+def add_current(a: NkiTensor, b: NkiTensor) -> object:
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     rows = a.shape[0]
     for start in range(0, rows, 128):
@@ -90,7 +90,7 @@ def test_current_style(trn2: Profile) -> None:
 
 
 @nki_beta1.jit
-def add_beta1(a, b):
+def add_beta1(a: NkiTensor, b: NkiTensor) -> object:
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     rows, columns = a.shape
     i_p, i_f = nl.mgrid[0:128, 0:512]
@@ -115,7 +115,7 @@ def test_beta1_grid_with_masks(trn2: Profile) -> None:
 
 def test_beta1_without_the_mask_is_out_of_bounds() -> None:
     @nki_beta1.jit
-    def kernel(a):
+    def kernel(a: NkiTensor) -> object:
         i_p, i_f = nl.mgrid[0:128, 0:512]
         return nl.load(a[i_p, i_f])
 
@@ -127,7 +127,7 @@ def test_beta1_blocks_and_assignment(trn2: Profile) -> None:
     """Block dimensions before the partition dimension, and `t[…] = f(x)` as one instruction."""
 
     @nki_beta1.jit
-    def kernel(a):
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
         i_p, i_f = nl.arange(128)[:, None], nl.arange(64)[None, :]
         kept = nl.ndarray((4, nl.par_dim(128), 64), dtype=a.dtype, buffer=nl.sbuf)
@@ -147,7 +147,7 @@ def test_beta1_blocks_and_assignment(trn2: Profile) -> None:
 
 def test_a_value_that_is_used_twice_is_not_folded(trn2: Profile) -> None:
     @nki_beta1.jit
-    def kernel(a):
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray((2, 8, 8), dtype=a.dtype, buffer=nl.shared_hbm)
         kept = nl.ndarray((8, 8), dtype=a.dtype, buffer=nl.sbuf)
         value = nl.square(nl.load(a))
@@ -164,7 +164,7 @@ def test_a_value_that_is_used_twice_is_not_folded(trn2: Profile) -> None:
 
 def test_beta1_iota_and_affine_select() -> None:
     @nki_beta1.jit
-    def kernel(a):
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray((2, 16, 24), dtype=nl.float32, buffer=nl.shared_hbm)
         i_p, i_f = nl.arange(16)[:, None], nl.arange(24)[None, :]
         nl.store(out[0], nisa.iota(i_p * 100 + i_f, dtype=nl.float32))
@@ -180,7 +180,7 @@ def test_beta1_iota_and_affine_select() -> None:
 
 def test_current_iota_and_affine_select() -> None:
     @nki.jit
-    def kernel(a):
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray((2, 16, 24), dtype=nl.float32, buffer=nl.shared_hbm)
         index = nl.ndarray((16, 24), dtype=nl.float32, buffer=nl.sbuf)
         nisa.iota(index, [[2, 4], [1, 6]], offset=5, channel_multiplier=10)
@@ -199,7 +199,7 @@ def test_current_iota_and_affine_select() -> None:
 
 def test_scalar_tensor_tensor_and_activation_reduce() -> None:
     @nki.jit
-    def kernel(a, b):
+    def kernel(a: NkiTensor, b: NkiTensor) -> object:
         out = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)
         sums = nl.ndarray((a.shape[0], 1), dtype=nl.float32, buffer=nl.shared_hbm)
         data, other = nl.load(a), nl.load(b)
@@ -220,7 +220,7 @@ def test_scalar_tensor_tensor_and_activation_reduce() -> None:
 
 def test_lnc_grid() -> None:
     @nki.jit
-    def kernel(a):
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
         half = a.shape[0] // nl.num_programs()
         rows = nl.ds(nl.program_id(0) * half, half)
@@ -231,13 +231,13 @@ def test_lnc_grid() -> None:
     assert np.array_equal(kernel[2](a), -a)
     assert np.array_equal(kernel(a), -a)
     for grid in ((2,), 3, 0):
-        with pytest.raises(NkiError, match="NKI only supports LNC 1 or 2|whole numbers of 1 or more"):
+        with pytest.raises(NkiError, match=r"NKI only supports LNC 1 or 2|whole numbers of 1 or more"):
             kernel[grid]
 
 
 def test_a_mutable_argument_is_written_in_place() -> None:
     @nki.jit
-    def kernel(a: mutable_tensor):
+    def kernel(a: Annotated[NkiTensor, mutable_tensor]) -> object:
         nl.store(a, nl.square(nl.load(a)))
         return a
 
@@ -249,9 +249,9 @@ def test_a_mutable_argument_is_written_in_place() -> None:
 
 def test_the_same_array_twice_and_scalars() -> None:
     @nki.jit
-    def kernel(a, b, scale=2.0, *, shift=np.float32(1)):
+    def kernel(a: NkiTensor, b: NkiTensor, scale: float = 2.0, *, shift: float = 1.0) -> object:
         out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
-        nl.store(out, nl.add(nl.multiply(nl.add(nl.load(a), nl.load(b)), scale), float(shift)))
+        nl.store(out, nl.add(nl.multiply(nl.add(nl.load(a), nl.load(b)), scale), shift))
         return out
 
     a = random(8, 8)
@@ -270,7 +270,7 @@ def test_the_same_array_twice_and_scalars() -> None:
 )
 def test_wrong_arguments(arguments: tuple[object, ...], message: str) -> None:
     @nki.jit
-    def kernel(a):
+    def kernel(a: NkiTensor) -> object:
         return a
 
     with pytest.raises(ArgumentError, match=message):
@@ -278,14 +278,14 @@ def test_wrong_arguments(arguments: tuple[object, ...], message: str) -> None:
 
 
 def test_wrong_results() -> None:
-    def returning(make):
+    def returning(make: Callable[[NkiTensor], object]) -> Kernel:
         @nki.jit
-        def kernel(a):
+        def kernel(a: NkiTensor) -> object:
             return make(a)
 
         return kernel
 
-    rows = [
+    rows: list[tuple[Callable[[NkiTensor], object], str]] = [
         (lambda a: nl.ndarray((8, 8), nl.float32), "lies in sbuf"),
         (lambda a: nl.ndarray((8, 8), nl.float32, buffer=nl.hbm), "lies in private_hbm"),
         (lambda a: nl.ndarray((8, 8), nl.float32, buffer=nl.shared_hbm), "which no instruction writes"),
@@ -299,11 +299,11 @@ def test_wrong_results() -> None:
 
 def test_decorators() -> None:
     @nki.jit()
-    def current(a):
+    def current(a: NkiTensor) -> object:
         return None
 
     @nki_beta1.jit(mode="simulation")
-    def beta1(a):
+    def beta1(a: NkiTensor) -> object:
         return None
 
     assert current(random(4, 4)) is None
@@ -315,11 +315,11 @@ def test_decorators() -> None:
 
 def test_kernels_inside_kernels() -> None:
     @nki_beta1.jit
-    def double(tile: NkiTensor):
+    def double(tile: NkiTensor) -> object:
         return nl.add(tile, tile)
 
     @nki_beta1.jit
-    def outer(a):
+    def outer(a: NkiTensor) -> object:
         out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
         nl.store(out, double(nl.load(a)))
         return out
@@ -328,7 +328,7 @@ def test_kernels_inside_kernels() -> None:
     assert np.array_equal(outer(a), a + a)
 
     @nki.jit
-    def nested(a):
+    def nested(a: NkiTensor) -> object:
         return double(a)
 
     with pytest.raises(NkiError, match="cannot be nested"):

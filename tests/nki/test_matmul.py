@@ -15,6 +15,7 @@ from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
 from triptych.languages.nki.kernel import Kernel
+from triptych.languages.nki.tensors import NkiTensor
 
 PARTITIONS = 128
 
@@ -25,7 +26,7 @@ def as_array(result: object) -> NDArray[np.float64]:
 
 
 @nki.jit
-def matmul_current(at, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  # an author's kernel
+def matmul_current(at: NkiTensor, b: NkiTensor) -> NkiTensor:
     """at.T @ b, K in tiles of 128 that accumulate in PSUM, N in tiles of 512."""
     k, m = at.shape
     n = b.shape[1]
@@ -47,7 +48,7 @@ def matmul_current(at, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN2
 
 
 @nki_beta1.jit
-def matmul_beta1(at, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  # an author's kernel
+def matmul_beta1(at: NkiTensor, b: NkiTensor) -> NkiTensor:
     k, m = at.shape
     n = b.shape[1]
     out = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -94,7 +95,7 @@ def test_matmul_of_8_bit_floats(dtype: type[np.generic], trn2: Profile) -> None:
 
 
 @nki.jit
-def gelu_layer(wt, x, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  # an author's kernel
+def gelu_layer(wt: NkiTensor, x: NkiTensor, b: NkiTensor) -> NkiTensor:
     """GELU(W x + b) for one vector: W^T tiles stationary, x moving with N = 1, the bias added by the activation."""
     k, m = wt.shape
     out = nl.ndarray((m, 1), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -114,7 +115,10 @@ def gelu_layer(wt, x, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
 def test_fused_gelu(trn2: Profile) -> None:
     generator = np.random.default_rng(24)
     w = generator.standard_normal((256, 384)).astype(np.float32) / 20
-    x, b = generator.standard_normal((384, 1)).astype(np.float32), generator.standard_normal((256, 1)).astype(np.float32)
+    x, b = (
+        generator.standard_normal((384, 1)).astype(np.float32),
+        generator.standard_normal((256, 1)).astype(np.float32),
+    )
     z = w.astype(np.float64) @ x + b
     expected = 0.5 * z * (1 + np.vectorize(math.erf)(z / math.sqrt(2)))
     np.testing.assert_allclose(as_array(gelu_layer(np.ascontiguousarray(w.T), x, b)), expected, rtol=1e-5, atol=1e-6)
@@ -139,7 +143,7 @@ def test_transposed_input_needs_no_copy() -> None:
 @pytest.mark.parametrize("shape", [(128, 128), (100, 37), (32, 32), (1, 128), (33, 2)])
 def test_nl_transpose(shape: tuple[int, int]) -> None:
     @nki.jit
-    def kernel(a: object) -> object:
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray(shape[::-1], dtype=nl.float32, buffer=nl.shared_hbm)
         nl.store(out, nl.transpose(nl.load(a)))
         return out
@@ -150,7 +154,7 @@ def test_nl_transpose(shape: tuple[int, int]) -> None:
 
 def test_load_transpose2d() -> None:
     @nki.jit
-    def kernel(a: object) -> object:
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray((64, 200), dtype=nl.bfloat16, buffer=nl.shared_hbm)
         nl.store(out, nl.load_transpose2d(a))
         return out
@@ -161,7 +165,7 @@ def test_load_transpose2d() -> None:
 
 def test_nc_transpose_in_both_engines() -> None:
     @nki.jit
-    def kernel(a: object) -> object:
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray((32, 32), dtype=nl.float32, buffer=nl.shared_hbm)
         data = nl.load(a)
         through_psum = nl.ndarray((32, 32), dtype=nl.float32, buffer=nl.psum)
@@ -178,13 +182,16 @@ def test_nc_transpose_in_both_engines() -> None:
 
 
 def test_nl_matmul_transposes_x_only_in_beta1(trn2: Profile) -> None:
-    def body(a: object, b: object) -> object:
+    def body(a: NkiTensor, b: NkiTensor) -> object:
         out = nl.ndarray((100, 300), dtype=nl.float32, buffer=nl.shared_hbm)
         nl.store(out, nl.copy(nl.matmul(nl.load(a), nl.load(b))))
         return out
 
     generator = np.random.default_rng(29)
-    a, b = generator.standard_normal((100, 64)).astype(np.float32), generator.standard_normal((64, 300)).astype(np.float32)
+    a, b = (
+        generator.standard_normal((100, 64)).astype(np.float32),
+        generator.standard_normal((64, 300)).astype(np.float32),
+    )
     expected = a.astype(np.float64) @ b
     for jit, notices in ((nki_beta1.jit, 0), (nki.jit, 1)):
         np.testing.assert_allclose(as_array(jit(body)(a, b)), expected, rtol=1e-5, atol=1e-5)
@@ -193,7 +200,7 @@ def test_nl_matmul_transposes_x_only_in_beta1(trn2: Profile) -> None:
 
 def test_broadcast_over_partitions_is_exact() -> None:
     @nki.jit
-    def kernel(a: object) -> object:
+    def kernel(a: NkiTensor) -> object:
         out = nl.ndarray((128, 700), dtype=nl.float32, buffer=nl.shared_hbm)
         nl.store(out, nl.broadcast_to(nl.load(a), (128, 700)))
         return out
@@ -206,7 +213,7 @@ def test_accumulate_flags() -> None:
     """None: the first replaces, the next add; False replaces; True adds."""
 
     @nki.jit
-    def kernel(a: object, b: object) -> object:
+    def kernel(a: NkiTensor, b: NkiTensor) -> object:
         out = nl.ndarray((3, 8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
         s, m = nl.load(a), nl.load(b)
         for index, flags in enumerate(((None, None), (None, False), (False, True))):
@@ -224,7 +231,7 @@ def test_accumulate_flags() -> None:
 
 def test_a_consumed_product_cannot_be_used() -> None:
     @nki_beta1.jit
-    def kernel(a: object, b: object) -> object:
+    def kernel(a: NkiTensor, b: NkiTensor) -> object:
         out = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
         acc = nl.zeros((8, 8), nl.float32, buffer=nl.psum)
         product = nisa.nc_matmul(nl.load(a), nl.load(b))

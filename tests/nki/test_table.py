@@ -58,7 +58,14 @@ def test_floats_round_to_nearest_even() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "axes"),
-    [((), 0), (((1, 8),), 1), (((8, 4), (1, 8)), 1), (((16, 4), (1, 8)), 2), (((5, 1), (1, 8)), 1), (((0, 4), (1, 8)), 2)],
+    [
+        ((), 0),
+        (((1, 8),), 1),
+        (((8, 4), (1, 8)), 1),
+        (((16, 4), (1, 8)), 2),
+        (((5, 1), (1, 8)), 1),
+        (((0, 4), (1, 8)), 2),
+    ],
 )
 def test_neighbouring_axes_join(pattern: tuple[tuple[int, int], ...], axes: int) -> None:
     assert merged_axes(pattern) == axes

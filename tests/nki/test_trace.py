@@ -96,7 +96,7 @@ def test_a_handle_is_captured_without_data() -> None:
 def test_wrong_launches() -> None:
     call = Call()
     a, b, out = call.handles
-    rows: list[tuple[dict[str, object], type[TriptychError], str]] = [
+    rows: list[tuple[dict[str, Any], type[TriptychError], str]] = [
         ({"grid": (2, 1, 1)}, LaunchError, "was made for the grid"),
         ({"arguments": (a, b)}, ArgumentError, "takes 3 tensors; the launch has 2"),
         ({"arguments": (a, b, Scalar(dtype_of("f32"), 1.0))}, ArgumentError, "must be a tensor"),

@@ -86,15 +86,19 @@ def _checks(results: Sequence[_Result]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from triptych.report.quantities import percent
+    from triptych.report.quantities import duration, percent, size
     from triptych.report.tables import plain_table
 
     table = plain_table()
-    for heading in ("problem", "language", "launches", "against float64"):
+    for heading in ("problem", "language", "launches", "against\nfloat64"):
         table.add_column(heading)
-    table.add_column("error, of\nwhat f32 may", justify="right")
+    for heading in ("error, of\nallowed", "memory\nbytes", "estimate"):
+        table.add_column(heading, justify="right")
     for result in results:
         kernels = " + ".join(launch.kernel for launch in result.launches)
         verdict = Text("right", "green") if result.passed else Text("WRONG", "bold red")
-        table.add_row(result.case.problem.title, result.case.language, kernels, verdict, percent(result.error))
+        moved = size(sum(launch.roofline.bytes for launch in result.launches))
+        estimate = duration(sum(launch.roofline.estimate_s for launch in result.launches))
+        case = result.case
+        table.add_row(case.problem.title, case.language, kernels, verdict, percent(result.error), moved, estimate)
     return Group(table, Text())

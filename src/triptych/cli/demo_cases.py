@@ -50,7 +50,7 @@ def add_problem(seed: int = 0) -> Problem:
     random = np.random.default_rng(seed)
     a, b = (random.standard_normal(ELEMENTS).astype(np.float32) for _ in range(2))
     expected = a.astype(np.float64) + b.astype(np.float64)
-    return Problem("c = a + b", (a, b), expected, 2 * EPSILON * np.abs(expected) + 1e-30)
+    return Problem("a + b", (a, b), expected, 2 * EPSILON * np.abs(expected) + 1e-30)
 
 
 def gelu_problem(seed: int = 0) -> Problem:
@@ -67,7 +67,7 @@ def gelu_problem(seed: int = 0) -> Problem:
     expected = 0.5 * inner * (1.0 + np.vectorize(math.erf)(inner / math.sqrt(2.0)))
     terms = np.abs(wide_w) @ np.abs(wide_x) + np.abs(wide_b)[:, None]
     bound = EPSILON * (1.13 * (INNER + 2) * terms + 16.0 * np.abs(inner))
-    return Problem("y = GELU(W x + b)", (w, x, b), expected, bound)
+    return Problem("GELU(W x + b)", (w, x, b), expected, bound)
 
 
 def cases() -> Sequence[Case]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from triptych.core.dtypes import DTYPES, DType, dtype_of
 from triptych.core.errors import ArgumentError, UnknownName
-from triptych.execution.layout import Bytes, Extent, HostArray, Owner, label, window
+from triptych.execution.layout import Extent, HostArray, Owner, label
 from triptych.execution.tensors import from_torch, is_tensor, torch_owner
 
 
@@ -81,14 +81,13 @@ def _numpy_owner(array: NDArray[Any]) -> Owner:
     extent = _whole(top, base)
     reference = weakref.ref(top)
 
-    def look() -> tuple[Extent, Bytes] | None:
+    def look() -> tuple[object, Extent] | None:
         alive = reference()
         if alive is None:
             return None
         # numpy refuses to resize an array that has a weak reference: it cannot have moved.
         same = base is not None or alive.flags.writeable == extent.writable
-        now = extent if same else replace(extent, writable=not extent.writable)
-        return now, window(now, alive)
+        return alive, extent if same else replace(extent, writable=not extent.writable)
 
     return Owner(id(top), extent, look, foreign=base is not None)
 

@@ -35,12 +35,12 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What owns an array's memory; `look` gives the owner's extent and bytes now, None once it is gone."""
+    """What owns an array's memory; `look` gives the owner itself and its extent now, None once it is gone."""
 
     identity: int
     """Tells owners that live at the same time apart."""
     extent: Extent
-    look: Callable[[], tuple[Extent, Bytes] | None]
+    look: Callable[[], tuple[object, Extent] | None]
     foreign: bool
     """Whether numpy does not own the memory: then another owner may own the same."""
 

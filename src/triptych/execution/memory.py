@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from triptych.core.arrays import AddressSpace, Handle, Storage
 from triptych.execution.host import host_array
-from triptych.execution.layout import Bytes, Extent, HostArray, Owner
+from triptych.execution.layout import Bytes, Extent, HostArray, Owner, window
 
 
 @dataclass(slots=True)
@@ -18,11 +18,11 @@ class _Entry:
     extent: Extent
     owners: list[Owner]
 
-    def look(self) -> tuple[Extent, Bytes] | None:
-        """The memory; None where no owner lives with it (an array resized in place has left it)."""
+    def look(self) -> tuple[object, Extent] | None:
+        """An owner and its memory; None where none lives with it (a tensor resized in place has left it)."""
         for owner in self.owners:
             seen = owner.look()
-            if seen is not None and seen[0].at_same_place(owner.extent):
+            if seen is not None and seen[1].at_same_place(owner.extent):
                 return seen
         return None
 
@@ -64,7 +64,7 @@ class Memory:
                 if seen is None:
                     del self._entries[key]
                 else:
-                    found[entry.storage] = seen[1]
+                    found[entry.storage] = window(entry.extent, seen[0])
         return found
 
     def _entry(self, host: HostArray) -> _Entry:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeGuard
 
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError
-from triptych.execution.layout import Bytes, Extent, HostArray, Owner, label, window
+from triptych.execution.layout import Extent, HostArray, Owner, label
 
 
 class _Storage(Protocol):
@@ -142,12 +142,11 @@ def torch_owner(tensor: Tensor) -> Owner:
     storage = tensor.untyped_storage()
     handle = _WeakStorage(storage)
 
-    def look() -> tuple[Extent, Bytes] | None:
+    def look() -> tuple[object, Extent] | None:
         alive = handle.look()
         if alive is None:
             return None
-        extent = Extent(int(alive.data_ptr()), int(alive.nbytes()), writable=True)
-        return extent, window(extent, alive)
+        return alive, Extent(int(alive.data_ptr()), int(alive.nbytes()), writable=True)
 
     extent = Extent(int(storage.data_ptr()), int(storage.nbytes()), writable=True)
     return Owner(int(storage._cdata), extent, look, foreign=True)

@@ -1,5 +1,7 @@
 """Writes the PTX files of this folder from the sources beside them (NVRTC and Triton wheels; no GPU needed)."""
 
+# pyright: basic
+
 from __future__ import annotations
 
 import ctypes
@@ -7,15 +9,18 @@ from pathlib import Path
 
 import nvidia.cu13 as cuda_toolkit
 import triton
+import triton_kernels as kernels
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-import triton_kernels as kernels
-
 FOLDER = Path(__file__).parent
 TOOLKIT = Path(next(iter(cuda_toolkit.__path__)))
+ASSERT = rb"""
+extern "C" __device__ void __assertfail(const char*, const char*, unsigned, const char*, unsigned long);
+#define assert(condition) ((condition) ? (void)0 : __assertfail(#condition, __FILE__, __LINE__, "", 1))
+"""
 CAPABILITIES = (80, 90)
-POINTERS = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "weight": "*fp32", "bias": "*fp32", "a": "*fp16", "b": "*fp16", "c": "*fp16"}
+POINTERS = dict.fromkeys(("x", "y", "out", "weight", "bias"), "*fp32") | dict.fromkeys(("a", "b", "c"), "*fp16")
 SCALARS = {"epsilon": "fp32", "p": "fp32"}
 BLOCKS = {"add": 256, "softmax": 512, "layer_norm": 256, "dropout": 256, "matmul": 32}
 
@@ -25,11 +30,9 @@ def compile_cuda(path: Path, capability: int) -> str:
     library = ctypes.CDLL(str(TOOLKIT / "lib" / "libnvrtc.so.13"))
     program = ctypes.c_void_p()
     source = path.read_bytes()
-    stub = b"#define assert(condition) ((condition) ? (void)0 : __assertfail(#condition, __FILE__, __LINE__, \"\", 1))\n"
-    stub += b'extern "C" __device__ void __assertfail(const char*, const char*, unsigned, const char*, unsigned long);\n'
-    headers = (ctypes.c_char_p * 1)(stub)
+    headers = (ctypes.c_char_p * 1)(ASSERT)
     names = (ctypes.c_char_p * 1)(b"assert.h")
-    library.nvrtcCreateProgram(ctypes.byref(program), source, path.name.encode(), 1, headers, names)
+    library.nvrtcCreateProgram(ctypes.byref(program), source, f"/kernels/{path.name}".encode(), 1, headers, names)
     include = TOOLKIT / "include"
     options = [f"-arch=compute_{capability}", "-lineinfo", f"-I{include}", f"-I{include / 'cccl'}"]
     array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
@@ -43,7 +46,7 @@ def compile_cuda(path: Path, capability: int) -> str:
     library.nvrtcGetPTXSize(program, ctypes.byref(size))
     text = ctypes.create_string_buffer(size.value)
     library.nvrtcGetPTX(program, text)
-    return text.value.decode()
+    return text.value.decode().replace(str(TOOLKIT), "/cuda")
 
 
 def compile_triton(name: str, capability: int) -> str:

@@ -1,5 +1,9 @@
 """The Triton kernels whose PTX lies beside this file."""
 
+# Kernels are Triton's language: their parameters have no Python types.
+# ruff: noqa: ANN001, ANN201
+# pyright: basic, reportArgumentType=false, reportIndexIssue=false, reportOperatorIssue=false
+
 import triton
 import triton.language as tl
 
@@ -61,7 +65,10 @@ def matmul(a, b, c, m, n, k, BLOCK: tl.constexpr):
     total = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
     for start in range(0, k, BLOCK):
         inner = start + tl.arange(0, BLOCK)
-        left = tl.load(a + rows[:, None] * k + inner[None, :], mask=(rows[:, None] < m) & (inner[None, :] < k), other=0.0)
-        right = tl.load(b + inner[:, None] * n + columns[None, :], mask=(inner[:, None] < k) & (columns[None, :] < n), other=0.0)
+        left_mask = (rows[:, None] < m) & (inner[None, :] < k)
+        left = tl.load(a + rows[:, None] * k + inner[None, :], mask=left_mask, other=0.0)
+        right_mask = (inner[:, None] < k) & (columns[None, :] < n)
+        right = tl.load(b + inner[:, None] * n + columns[None, :], mask=right_mask, other=0.0)
         total = tl.dot(left, right, total)
-    tl.store(c + rows[:, None] * n + columns[None, :], total.to(tl.float16), mask=(rows[:, None] < m) & (columns[None, :] < n))
+    mask = (rows[:, None] < m) & (columns[None, :] < n)
+    tl.store(c + rows[:, None] * n + columns[None, :], total.to(tl.float16), mask=mask)

@@ -18,7 +18,7 @@ from triptych.gpu.flow import (
 from triptych.gpu.isa.binding import BoundInstruction, bind
 from triptych.gpu.isa.table import Effect
 from triptych.gpu.isa.types import TYPES
-from triptych.gpu.lower.helpers import GENERIC_SITES
+from triptych.gpu.lower.memory import GENERIC_SITES
 from triptych.gpu.lower.shapes import UNIFORM, VARYING, Shape, find_shapes, special_shape
 from triptych.gpu.syntax.ast import Function, Instruction, Module, Variable
 

@@ -21,8 +21,8 @@ from triptych.gpu.lower.engine import (
     require_scheduler,
     require_shuffle,
 )
-from triptych.gpu.lower.helpers import Access
 from triptych.gpu.lower.masked import MaskedForm
+from triptych.gpu.lower.memory import Access
 
 
 @dataclass(frozen=True, slots=True)

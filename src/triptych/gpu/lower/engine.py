@@ -14,9 +14,8 @@ from llvmlite import ir
 
 from triptych.core.cache import cache as disk_cache
 from triptych.core.cache import key_of
-from triptych.gpu.lower.copies import build_copy, copy_name, needed_by_copy
-from triptych.gpu.lower.helpers import Access, Helper, needed_by
 from triptych.gpu.lower.machine import build_shuffle
+from triptych.gpu.lower.memory import Access, Helper, build_copy, copy_name, needed_by, needed_by_copy
 from triptych.gpu.lower.scheduler import build_scheduler
 
 _LOCK = threading.RLock()
@@ -29,7 +28,13 @@ _ENGINES: list[llvm.ExecutionEngine] = []
 def generator_digest() -> str:
     """Names everything that object code depends on besides its input: our generator, LLVM, the processor."""
     digest = hashlib.sha256()
-    for package in ("triptych.gpu.isa", "triptych.gpu.flow", "triptych.gpu.lower", "triptych.gpu.syntax"):
+    for package in (
+        "triptych.gpu.isa",
+        "triptych.gpu.flow",
+        "triptych.gpu.lower",
+        "triptych.gpu.lower.memory",
+        "triptych.gpu.syntax",
+    ):
         for source in sorted(resources.files(package).iterdir(), key=lambda path: path.name):
             if source.name.endswith(".py"):
                 digest.update(source.read_bytes())

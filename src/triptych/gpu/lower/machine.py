@@ -13,7 +13,6 @@ from llvmlite import ir
 from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.isa.spaces import PARAM_WINDOW
 from triptych.gpu.isa.types import PRED, TYPES, ScalarType
-from triptych.gpu.lower.copies import copy_name
 from triptych.gpu.lower.emitter import (
     DOUBLE,
     FLOAT,
@@ -29,8 +28,8 @@ from triptych.gpu.lower.emitter import (
     number,
     vector,
 )
-from triptych.gpu.lower.helpers import Access, require_inline
 from triptych.gpu.lower.layout import WARP_SIZE, Context
+from triptych.gpu.lower.memory import Access, copy_name, require_inline
 
 
 @dataclass(frozen=True, slots=True)

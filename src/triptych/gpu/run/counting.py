@@ -12,8 +12,8 @@ from triptych.core.launches import Line
 from triptych.core.source import SourceLocation
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.lower.analysis import KernelAnalysis, MemorySite
-from triptych.gpu.lower.helpers import BankCount
 from triptych.gpu.lower.layout import WARP_SIZE
+from triptych.gpu.lower.memory import BankCount
 from triptych.gpu.run.workers import StorageTable, Worker
 
 Place = tuple[SourceLocation, tuple[SourceLocation, ...]] | None

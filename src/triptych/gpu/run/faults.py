@@ -76,8 +76,9 @@ def _memory_fault(kernel: Kernel, shared: Shared, worker: Worker) -> KernelFault
 
 
 def _site_of(kernel: Kernel, worker: Worker) -> MemorySite:
-    first = worker.context.sites
-    return kernel.analysis.sites[(worker.context.fault_site - first) // (Site.size())]
+    first: int = worker.context.sites
+    fault: int = worker.context.fault_site
+    return kernel.analysis.sites[(fault - first) // Site.size()]
 
 
 def _reason(kind: int, site: MemorySite, address: int, size: int, kernel: Kernel, shared: Shared) -> str:

@@ -14,6 +14,7 @@ _LIBRARY = "libnvrtc.so.*"
 _INCLUDE_FOLDERS = ("cuda_runtime", "cuda_crt", "cuda_cccl", "cuda_nvcc")
 """Folders of the wheels for CUDA 12; those for CUDA 13 share one, `cu13`."""
 _SYSTEM = Path("/usr/local/cuda")
+_LIBCUXX_HEADER = Path("nv", "target")
 
 STUBS = Path(__file__).parent / "headers"
 """Empty headers of the host's C library: sources include them for `printf` and `assert`, which NVRTC has built in."""
@@ -59,8 +60,9 @@ def _roots() -> Iterator[Path]:
 
 
 def _includes(root: Path) -> Iterator[Path]:
+    """The wheels' folders of headers; the system's too where no wheel brings libcu++."""
     roots = [root, *(root.parent / name for name in _INCLUDE_FOLDERS)] if root.name == "cuda_nvrtc" else [root]
-    for folder in (root / "include" for root in roots):
-        for candidate in (folder, folder / "cccl"):
-            if candidate.is_dir():
-                yield candidate
+    found = [folder for base in roots for folder in (base / "include", base / "include" / "cccl") if folder.is_dir()]
+    yield from found
+    if root != _SYSTEM and not any((folder / _LIBCUXX_HEADER).is_file() for folder in found):
+        yield from _includes(_SYSTEM)

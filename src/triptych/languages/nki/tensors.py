@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, NoReturn
@@ -12,6 +12,7 @@ from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import Dtype
 from triptych.languages.nki.frames import user_location
 from triptych.languages.nki.indexing import IndexTile, join_shapes, refuse, whole
+from triptych.languages.nki.operators import TileOperators
 from triptych.languages.nki.views import AxisRange, View, expand_index, out_of_bounds, slice_of
 from triptych.neuron.isa import Tensor
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from triptych.languages.nki.tracer import Tracer
 
 
-class NkiTensor:
+class NkiTensor(TileOperators):
     """A tensor, or a view of one. Supports basic slicing and index tiles; its values exist only when the trace runs."""
 
     __slots__ = ("_consumed", "_tracer", "_view", "buffer", "dtype", "name", "producer", "writable")
@@ -341,33 +342,3 @@ class NkiTensor:
 
 def _public_names() -> list[str]:
     return [name for name in dir(NkiTensor) if not name.startswith("_")]
-
-
-def _operator(symbol: str) -> Callable[[NkiTensor, object], object]:
-    def method(self: NkiTensor, other: object) -> object:
-        return self.tracer.operate(symbol, self, other)
-
-    return method
-
-
-def _reversed_operator(symbol: str) -> Callable[[NkiTensor, object], object]:
-    def method(self: NkiTensor, other: object) -> object:
-        return self.tracer.operate(symbol, other, self)
-
-    return method
-
-
-OPERATORS = {
-    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "power",
-    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
-    "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor", "<<": "left_shift", ">>": "right_shift",
-}  # fmt: skip
-"""Python's operators on tiles, which Beta 1 has, by the language's names."""
-_METHODS = {
-    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "**": "pow", "<": "lt", "<=": "le", ">": "gt", ">=": "ge",
-    "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
-}  # fmt: skip
-for _symbol, _method in _METHODS.items():
-    setattr(NkiTensor, f"__{_method}__", _operator(_symbol))
-    if _symbol not in ("<", "<=", ">", ">="):
-        setattr(NkiTensor, f"__r{_method}__", _reversed_operator(_symbol))

@@ -20,7 +20,8 @@ from triptych.languages.nki.dtypes import Dtype, core_dtype
 from triptych.languages.nki.fold import fold_copies
 from triptych.languages.nki.frames import user_location
 from triptych.languages.nki.indexing import Box, Mask, refuse, whole
-from triptych.languages.nki.tensors import OPERATORS, NkiTensor
+from triptych.languages.nki.operators import OPERATORS
+from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.views import View
 from triptych.neuron.isa import ROWS, Engine, Hardware, Instruction, Region, Space, Tensor, Trace, verify
 from triptych.neuron.isa.occupancy import verify_capacity
@@ -260,15 +261,13 @@ class Tracer:
             self.instructions[-1] = accumulating
             value.consume()
             return target
-        result = self.operate("+", target, value, into=target)
-        assert isinstance(result, NkiTensor)
-        return result
+        return self.operate("+", target, value, into=target)
 
     def _is_last_matmul(self, value: NkiTensor) -> bool:
         at = value.producer
         return at is not None and at == len(self.instructions) - 1 and self.instructions[at].operation == "nc_matmul"
 
-    def operate(self, symbol: str, left: object, right: object, into: NkiTensor | None = None) -> object:
+    def operate(self, symbol: str, left: object, right: object, into: NkiTensor | None = None) -> NkiTensor:
         """A Python operator on tiles, which Beta 1 has."""
         if self.generation == CURRENT:
             kinds = [type(one).__name__ for one in (left, right)]

@@ -141,6 +141,7 @@ def _square(edge: int) -> Check:
 
 
 def _mirror(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst[F, P] = data[P, F].T, bit for bit."""
     del attributes
     return {"dst": operands.flat("data").T}
 

@@ -10,7 +10,7 @@ from llvmlite import ir
 from triptych.gpu.lower.emitter import DOUBLE, FLOAT, Emitter
 
 if TYPE_CHECKING:
-    from triptych.gpu.lower.helpers import Access
+    from triptych.gpu.lower.memory.access import Access
 
 _UNSIGNED: Mapping[str, str] = {
     "add": "add", "min": "umin", "max": "umax", "and": "and", "or": "or", "xor": "xor", "exch": "xchg",

@@ -1,0 +1,89 @@
+"""What a memory helper does, and its name: `triptych.load.global.4x2` loads two neighbouring elements of 4 bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, vector
+
+SECTOR_SHIFT = 5
+"""Global memory moves in sectors of 32 bytes."""
+PAIR_SHIFT = 6
+"""DRAM is read in pairs of sectors, 64 bytes."""
+GENERIC_SITES = ("global", "shared", "local")
+"""A generic access has three sites in a row, one for each space that it may reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a helper does: `kind` is load, store, or an atomic's operation."""
+
+    kind: str
+    space: str
+    size: int
+    """Bytes of an element."""
+    count: int = 1
+    is_float: bool = False
+    is_signed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The helper's symbol."""
+        suffix = "f" if self.is_float else "s" if self.is_signed else ""
+        return f"triptych.{self.kind}.{self.space}.{self.size}x{self.count}{suffix}"
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether it reads, changes and writes."""
+        return self.kind not in ("load", "store")
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one lane."""
+        return self.size * self.count
+
+    @property
+    def element(self) -> ir.IntType:
+        """The element's type in generated code."""
+        return ir.IntType(8 * self.size)
+
+    @property
+    def operands(self) -> int:
+        """Value operands."""
+        if self.is_atomic:
+            return 2 if self.kind == "cas" else 1
+        return self.count if self.kind == "store" else 0
+
+    @property
+    def results(self) -> int:
+        """Result vectors."""
+        return 0 if self.kind == "store" else self.count
+
+    @property
+    def result_type(self) -> ir.Type:
+        """Nothing, a vector, or a structure of vectors."""
+        one = vector(self.element)
+        return VOID if not self.results else one if self.results == 1 else ir.LiteralStructType([one] * self.results)
+
+    @property
+    def address_type(self) -> ir.IntType:
+        """The type of an address: 32 bits reach all of shared memory."""
+        return I32 if self.space == "shared" else I64
+
+    @property
+    def function_type(self) -> ir.FunctionType:
+        """(context, site, mask, addresses, values…) -> results."""
+        values = [vector(self.element)] * self.operands
+        return ir.FunctionType(self.result_type, [POINTER, POINTER, I32, vector(self.address_type), *values])
+
+
+def needed_by(access: Access) -> tuple[Access, ...]:
+    """The helpers that a helper calls."""
+    if access.space != "generic":
+        return ()
+    a = access
+    return tuple(
+        Access(a.kind, space, a.size, a.count, a.is_float, a.is_signed) for space in ("global", "shared", "local")
+    )

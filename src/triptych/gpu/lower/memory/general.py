@@ -1,0 +1,382 @@
+"""Any mask and any addresses: neighbouring lanes together where they allow it, else lane by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from triptych.gpu.isa.spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, VOID, Emitter, lanes, number, vector
+from triptych.gpu.lower.layout import WARP_SIZE, Context, FaultKind, Site
+from triptych.gpu.lower.memory.access import GENERIC_SITES, PAIR_SHIFT, SECTOR_SHIFT, Access
+from triptych.gpu.lower.memory.atomics import update_element
+from triptych.gpu.lower.memory.counts import BankCount, SectorCount
+from triptych.gpu.lower.memory.moves import move_run, return_all
+
+
+class General:
+    """Emits the function that takes any mask and any addresses."""
+
+    def __init__(self, access: Access, function: ir.Function) -> None:
+        """Emits it."""
+        self.access = access
+        self.e = Emitter(function)
+        self.context, self.site, self.mask, addresses, *self.values = function.args
+        wide = vector(I64)
+        self.addresses = addresses if addresses.type == wide else self.e.b.zext(addresses, wide)
+        self.results = [self.e.variable(vector(access.element)) for _ in range(access.results)]
+        for place in self.results:
+            self.e.b.store(number(vector(access.element), 0), place)
+        self.done = self.e.block("done")
+        active = self.e.b.icmp_unsigned("!=", self.mask, ir.Constant(I32, 0))
+        work = self.e.block("work")
+        self.e.b.cbranch(active, work, self.done)
+        self.e.b.position_at_end(work)
+        {"global": _Global, "shared": _Shared, "local": _Local, "generic": _Generic}[access.space](self).build()
+        self.e.b.branch(self.done)
+        self.e.b.position_at_end(self.done)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        loaded = [self.e.get(place, vector(self.access.element)) for place in self.results]
+        return_all(self.e.b, self.access, loaded)
+
+
+class _Way:
+    """What the spaces share: lane-by-lane and whole-warp accesses to host memory."""
+
+    def __init__(self, helper: General) -> None:
+        self.helper = helper
+        self.access = helper.access
+        self.e = helper.e
+        self.b = helper.e.b
+        self.first_lane = self.e.count_trailing_zeros(helper.mask)
+        self.first_address = self.b.extract_element(helper.addresses, self.first_lane)
+        self.inactive = self.b.not_(self.e.from_bits(helper.mask))
+        self.active_lanes = self.b.zext(self.e.count_ones(helper.mask), I64)
+
+    def is_contiguous(self) -> ir.Value:
+        """Whether lane i reaches for the i-th element behind one place, and the active lanes have no gap."""
+        scaled = self.b.mul(self.b.zext(self.first_lane, I64), ir.Constant(I64, self.access.bytes))
+        origin = self.e.splat(self.b.sub(self.first_address, scaled))
+        expected = self.b.add(origin, lanes(I64, self.access.bytes))
+        same = self.b.or_(self.b.icmp_unsigned("==", self.helper.addresses, expected), self.inactive)
+        run = self.b.lshr(self.helper.mask, self.first_lane)
+        gapless = self.b.icmp_unsigned(
+            "==", self.b.and_(run, self.b.add(run, ir.Constant(I32, 1))), ir.Constant(I32, 0)
+        )
+        return self.b.and_(self.e.all_lanes(same), gapless)
+
+    def is_uniform(self) -> ir.Value:
+        """Whether all active lanes reach for one place."""
+        origin = self.e.splat(self.first_address)
+        same = self.b.or_(self.b.icmp_unsigned("==", self.helper.addresses, origin), self.inactive)
+        return self.e.all_lanes(same)
+
+    def is_aligned(self, address: ir.Value) -> ir.Value:
+        low = self.b.and_(address, ir.Constant(I64, self.access.bytes - 1))
+        return self.b.icmp_unsigned("==", low, ir.Constant(I64, 0))
+
+    def is_full(self) -> ir.Value:
+        return self.b.icmp_unsigned("==", self.helper.mask, ir.Constant(I32, -1))
+
+    def fault(self, kind: ir.Value | int, lane: ir.Value, address: ir.Value) -> None:
+        code = ir.Constant(I64, kind) if isinstance(kind, int) else kind
+        size = ir.Constant(I64, self.access.bytes)
+        arguments = [self.helper.context, self.helper.site, code, lane, address, size]
+        self.e.intrinsic("triptych.fault", VOID, arguments)
+
+    def pointer(self, address: ir.Value) -> ir.Value:
+        return self.b.inttoptr(address, POINTER)
+
+    # One lane ---------------------------------------------------------------------------------------------------
+
+    def stacked(self) -> tuple[Callable[[ir.Value, ir.Value], None], Callable[[], None]]:
+        """Ways to access one lane at a host address, and to hand over what was loaded."""
+        element = vector(self.access.element)
+        inputs = [self.e.variable(element, value) for value in self.helper.values]
+        outputs = [self.e.variable(element, number(element, 0)) for _ in self.helper.results]
+
+        def one(lane: ir.Value, host: ir.Value) -> None:
+            index = self.b.mul(lane, ir.Constant(I64, self.access.size))
+            if self.access.is_atomic:
+                operands = [self.b.load(self.e.offset(place, index), typ=self.access.element) for place in inputs]
+                old = update_element(self.e, self.access, self.pointer(host), operands)
+                self.b.store(old, self.e.offset(outputs[0], index))
+                return
+            for position, place in enumerate(inputs or outputs):
+                there = self.pointer(self.b.add(host, ir.Constant(I64, position * self.access.size)))
+                here = self.e.offset(place, index)
+                source, target = (here, there) if inputs else (there, here)
+                self.b.store(self.b.load(source, align=1, typ=self.access.element), target, align=1)
+
+        def finish() -> None:
+            for place, result in zip(outputs, self.helper.results, strict=True):
+                self.b.store(self.e.get(place, element), result)
+
+        return one, finish
+
+    # A whole warp -----------------------------------------------------------------------------------------------
+
+    def move_contiguous(self, host: ir.Value) -> None:
+        """Loads or stores 32 · count neighbouring elements, `host` being lane 0's place."""
+        loaded = move_run(self.b, self.access, self.pointer(host), self.helper.values)
+        for value, result in zip(loaded, self.helper.results, strict=False):
+            self.b.store(value, result)
+
+    def move_masked(self, host: ir.Value) -> None:
+        """As `move_contiguous` for one element a lane and a partial mask."""
+        kind, mask = vector(self.access.element), self.e.from_bits(self.helper.mask)
+        suffix = f"v{WARP_SIZE}i{8 * self.access.size}.p0"
+        place, align = self.pointer(host), ir.Constant(I32, 1)
+        if self.access.kind == "load":
+            value = self.e.intrinsic(f"llvm.masked.load.{suffix}", kind, [place, align, mask, number(kind, 0)])
+            self.b.store(value, self.helper.results[0])
+        else:
+            self.e.intrinsic(f"llvm.masked.store.{suffix}", VOID, [self.helper.values[0], place, align, mask])
+
+    def move_uniform(self, host: ir.Value) -> None:
+        """All active lanes load one place; of stores the last lane's value stays."""
+        last = self.b.sub(
+            ir.Constant(I32, 31), self.e.intrinsic("llvm.ctlz.i32", I32, [self.helper.mask, ir.Constant(I1, 0)])
+        )
+        for position in range(self.access.count):
+            there = self.pointer(self.b.add(host, ir.Constant(I64, position * self.access.size)))
+            if self.access.kind == "load":
+                value = self.b.load(there, align=1, typ=self.access.element)
+                self.b.store(self.e.splat(value), self.helper.results[position])
+            else:
+                self.b.store(self.b.extract_element(self.helper.values[position], last), there, align=1)
+
+    def count_request(self, amount: ir.Value, counter: str = "sectors") -> None:
+        one = ir.Constant(I64, 1)
+        self.e.add_field(Site, self.helper.site, "requests", one)
+        self.e.add_field(Site, self.helper.site, counter, amount)
+        useful = self.b.mul(self.active_lanes, ir.Constant(I64, self.access.bytes))
+        self.e.add_field(Site, self.helper.site, "bytes", useful)
+
+
+class _Global(_Way):
+    """Storages in the global address space."""
+
+    def build(self) -> None:
+        if not self.access.is_atomic:
+            self._short_ways()
+        self._lane_by_lane()
+
+    def _matches(self, low: ir.Value, high: ir.Value) -> ir.Value:
+        """Whether [low, high) lies in the site's last storage."""
+        above = self.b.icmp_unsigned(">=", low, self.e.load_field(Site, self.helper.site, "low"))
+        below = self.b.icmp_unsigned("<=", high, self.e.load_field(Site, self.helper.site, "high"))
+        return self.b.and_(above, below)
+
+    def _resolve(self, low: ir.Value, size: ir.Value) -> ir.Value:
+        """Makes the storage that holds the bytes the site's last one; the fault's kind, 0 where there is one."""
+        write = ir.Constant(I64, 0 if self.access.kind == "load" else 1)
+        return self.e.intrinsic("triptych.resolve", I64, [self.helper.context, self.helper.site, low, size, write])
+
+    def _reachable(self, low: ir.Value, size: ir.Value) -> ir.Value:
+        """Whether the bytes lie in one storage, which then is the site's last one."""
+        found = self.e.variable(I1, self._matches(low, self.b.add(low, size)))
+        with self.e.when(self.b.not_(self.e.get(found, I1)), likely=False):
+            kind = self._resolve(low, size)
+            self.b.store(self.b.icmp_unsigned("==", kind, ir.Constant(I64, 0)), found)
+        return self.e.get(found, I1)
+
+    def _host(self, address: ir.Value) -> ir.Value:
+        return self.b.add(address, self.e.load_field(Site, self.helper.site, "delta"))
+
+    def _touch(self, low: ir.Value, high: ir.Value) -> None:
+        """Marks the 64-byte pairs of [low, high)."""
+        touched = self.e.load_field(Site, self.helper.site, "touched")
+        shift = ir.Constant(I64, PAIR_SHIFT)
+        last = self.b.lshr(self.b.sub(high, ir.Constant(I64, 1)), shift)
+        first = self.b.lshr(low, shift)
+        with self.e.counted(self.b.add(self.b.sub(last, first), ir.Constant(I64, 1))) as i:
+            self.b.store(ir.Constant(I8, 1), self.pointer(self.b.add(self.b.add(touched, first), i)))
+
+    def _short_ways(self) -> None:
+        bytes_ = ir.Constant(I64, self.access.bytes)
+        with self.e.when(self.b.and_(self.is_contiguous(), self.is_aligned(self.first_address))):
+            size = self.b.mul(self.active_lanes, bytes_)
+            low = self.first_address
+            with self.e.when(self._reachable(low, size)):
+                self._contiguous(low, self.b.add(low, size))
+        with (
+            self.e.when(self.b.and_(self.is_uniform(), self.is_aligned(self.first_address))),
+            self.e.when(self._reachable(self.first_address, bytes_)),
+        ):
+            self.count_request(ir.Constant(I64, 1))
+            self._touch(self.first_address, self.b.add(self.first_address, bytes_))
+            self.move_uniform(self._host(self.first_address))
+            self._leave()
+
+    def _leave(self) -> None:
+        """The access is done; nothing more is emitted on this way."""
+        self.b.branch(self.helper.done)
+        self.b.position_at_end(self.e.block("unreached"))
+
+    def _contiguous(self, low: ir.Value, high: ir.Value) -> None:
+        shift = ir.Constant(I64, SECTOR_SHIFT)
+        one = ir.Constant(I64, 1)
+        last = self.b.lshr(self.b.sub(high, one), shift)
+        sectors = self.b.add(self.b.sub(last, self.b.lshr(low, shift)), one)
+        full = self.is_full()
+        with self.e.when(full, likely=True):
+            self.count_request(sectors)
+            self._touch(low, high)
+            self.move_contiguous(self._host(low))
+            self._leave()
+        if self.access.count == 1 and self.access.size >= 4:
+            self.count_request(sectors)
+            self._touch(low, high)
+            before = self.b.mul(self.b.zext(self.first_lane, I64), ir.Constant(I64, self.access.bytes))
+            self.move_masked(self.b.sub(self._host(low), before))
+            self._leave()
+
+    def _lane_by_lane(self) -> None:
+        one, finish = self.stacked()
+        place = self.e.variable(vector(I64), self.helper.addresses)
+        sectors = SectorCount(self.e)
+        bytes_ = ir.Constant(I64, self.access.bytes)
+        with self.e.each_lane(self.helper.mask) as lane:
+            address = self.b.load(self.e.offset(place, self.b.shl(lane, ir.Constant(I64, 3))), typ=I64)
+            kind = self.e.variable(I64, ir.Constant(I64, 0))
+            with self.e.when(self.b.not_(self._matches(address, self.b.add(address, bytes_))), likely=False):
+                self.b.store(self._resolve(address, bytes_), kind)
+            with self.e.when(self.b.not_(self.is_aligned(address)), likely=False):
+                self.b.store(ir.Constant(I64, FaultKind.MISALIGNED), kind)
+            code = self.e.get(kind, I64)
+            with self.b.if_else(self.b.icmp_unsigned("==", code, ir.Constant(I64, 0)), likely=True) as (fine, bad):
+                with fine:
+                    one(lane, self._host(address))
+                    sectors.add(lane, self.b.lshr(address, ir.Constant(I64, SECTOR_SHIFT)))
+                    pair = self.b.lshr(address, ir.Constant(I64, PAIR_SHIFT))
+                    touched = self.e.load_field(Site, self.helper.site, "touched")
+                    self.b.store(ir.Constant(I8, 1), self.pointer(self.b.add(touched, pair)))
+                with bad:
+                    self.fault(code, lane, address)
+        finish()
+        self.count_request(sectors.total())
+
+
+class _Windowed(_Way):
+    """Spaces that are one piece of host memory: the block's shared memory, a lane's local memory."""
+
+    fault_kind: int
+    base_field: str
+    size_field: str
+
+    def __init__(self, helper: General) -> None:
+        super().__init__(helper)
+        self.size = self.e.load_field(Context, helper.context, self.size_field)
+
+    def host_base(self, lane: ir.Value) -> ir.Value:
+        return self.e.load_field(Context, self.helper.context, self.base_field)
+
+    def inside(self, address: ir.Value, bytes_: ir.Value | int) -> ir.Value:
+        amount = ir.Constant(I64, bytes_) if isinstance(bytes_, int) else bytes_
+        end = self.b.add(address, amount)
+        no_wrap = self.b.icmp_unsigned("<=", address, end)
+        return self.b.and_(no_wrap, self.b.icmp_unsigned("<=", end, self.size))
+
+    def count_lane(self, lane: ir.Value, address: ir.Value) -> None:
+        """Counts what a lane's access adds to the request."""
+
+    def close_count(self) -> None:
+        """Counts the request."""
+        self.count_request(ir.Constant(I64, 1), "sectors")
+
+    def lane_by_lane(self) -> None:
+        one, finish = self.stacked()
+        place = self.e.variable(vector(I64), self.helper.addresses)
+        with self.e.each_lane(self.helper.mask) as lane:
+            address = self.b.load(self.e.offset(place, self.b.shl(lane, ir.Constant(I64, 3))), typ=I64)
+            kind = self.e.variable(I64, ir.Constant(I64, 0))
+            with self.e.when(self.b.not_(self.inside(address, self.access.bytes)), likely=False):
+                self.b.store(ir.Constant(I64, self.fault_kind), kind)
+            with self.e.when(self.b.not_(self.is_aligned(address)), likely=False):
+                self.b.store(ir.Constant(I64, FaultKind.MISALIGNED), kind)
+            code = self.e.get(kind, I64)
+            with self.b.if_else(self.b.icmp_unsigned("==", code, ir.Constant(I64, 0)), likely=True) as (fine, bad):
+                with fine:
+                    one(lane, self.b.add(self.host_base(lane), address))
+                    self.count_lane(lane, address)
+                with bad:
+                    self.fault(code, lane, address)
+        finish()
+        self.close_count()
+
+
+class _Shared(_Windowed):
+    """The block's shared memory, in banks."""
+
+    fault_kind = FaultKind.SHARED_BOUNDS
+    base_field = "shared"
+    size_field = "shared_size"
+
+    def build(self) -> None:
+        self.banks = BankCount(self.e, self.access.bytes)
+        self.lane_by_lane()
+
+    def count_lane(self, lane: ir.Value, address: ir.Value) -> None:
+        self.banks.add(lane, address)
+
+    def close_count(self) -> None:
+        wavefronts, conflicts = self.banks.totals()
+        self.count_request(wavefronts)
+        self.e.add_field(Site, self.helper.site, "conflicts", conflicts)
+
+
+class _Local(_Windowed):
+    """Each lane's own memory."""
+
+    fault_kind = FaultKind.LOCAL_BOUNDS
+    base_field = "local"
+    size_field = "local_size"
+
+    def build(self) -> None:
+        self.lane_by_lane()
+
+    def host_base(self, lane: ir.Value) -> ir.Value:
+        base = super().host_base(lane)
+        warp = self.e.load_field(Context, self.helper.context, "warp_index")
+        thread = self.b.add(self.b.mul(warp, ir.Constant(I64, WARP_SIZE)), lane)
+        return self.b.add(base, self.b.mul(thread, self.size))
+
+
+class _Generic(_Way):
+    """Generic addresses: the lanes are parted by window, and each part goes its space's way."""
+
+    def build(self) -> None:
+        shared = self._within(SHARED_WINDOW)
+        local = self._within(LOCAL_WINDOW)
+        rest = self.b.and_(self.helper.mask, self.b.not_(self.b.or_(shared, local)))
+        for space, mask, window in (
+            ("global", rest, 0),
+            ("shared", shared, SHARED_WINDOW),
+            ("local", local, LOCAL_WINDOW),
+        ):
+            with self.e.when(self.b.icmp_unsigned("!=", mask, ir.Constant(I32, 0))):
+                self._call(space, mask, window)
+
+    def _within(self, window: int) -> ir.Value:
+        place = self.b.sub(self.helper.addresses, number(vector(I64), window))
+        inside = self.b.icmp_unsigned("<", place, number(vector(I64), WINDOW_SIZE))
+        return self.b.and_(self.e.bits(inside), self.helper.mask)
+
+    def _call(self, space: str, mask: ir.Value, window: int) -> None:
+        a = self.access
+        other = Access(a.kind, space, a.size, a.count, a.is_float, a.is_signed)
+        places = self.b.sub(self.helper.addresses, number(vector(I64), window))
+        if other.address_type is I32:
+            places = self.b.trunc(places, vector(I32))
+        site = self.e.offset(self.helper.site, GENERIC_SITES.index(space) * Site.size())
+        arguments = [self.helper.context, site, mask, places, *self.helper.values]
+        given = self.e.intrinsic(other.name, other.result_type, arguments)
+        chosen = self.e.from_bits(mask)
+        for index, place in enumerate(self.helper.results):
+            part = given if a.results == 1 else self.b.extract_value(given, index)
+            old = self.e.get(place, vector(a.element))
+            self.b.store(self.b.select(chosen, part, old), place)

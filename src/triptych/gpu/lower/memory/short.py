@@ -1,0 +1,151 @@
+"""The short ways: a full warp at neighbouring elements or at one, inside the storage of last time."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, Emitter, lanes, number, vector
+from triptych.gpu.lower.layout import WARP_SIZE, Context, Site
+from triptych.gpu.lower.memory.access import PAIR_SHIFT, SECTOR_SHIFT, Access
+from triptych.gpu.lower.memory.moves import move_run, move_same, return_all
+
+
+def build_short_ways(access: Access, function: ir.Function, general: ir.Function) -> None:
+    """Emits the helper itself: a full warp at neighbouring elements or at one; it hands anything else over."""
+    e = Emitter(function)
+    b = e.b
+    context, site, mask, addresses, *values = function.args
+    kind = addresses.type.element
+    first = b.extract_element(addresses, ir.Constant(I32, 0))
+    way = (_ShortGlobal if access.space == "global" else _ShortShared)(e, access, context, site, first)
+    distance = b.sub(addresses, e.splat(first))
+    aligned = b.icmp_unsigned("==", b.and_(first, ir.Constant(kind, access.bytes - 1)), ir.Constant(kind, 0))
+    eligible = b.and_(b.icmp_unsigned("==", mask, ir.Constant(I32, -1)), aligned)
+    check, check_same, other = e.block("full"), e.block("spread"), e.block("general")
+    b.cbranch(eligible, check, other)
+    wide = [number(vector(access.element), 0)] * access.results
+    for start, pattern, size, counter, following in (
+        (check, lanes(kind, access.bytes), WARP_SIZE * access.bytes, "neighbours", check_same),
+        (check_same, number(vector(kind), 0), access.bytes, "same", other),
+    ):
+        b.position_at_end(start)
+        fits, inside = e.block("fits"), e.block("inside")
+        b.cbranch(e.all_lanes(b.icmp_unsigned("==", distance, pattern)), fits, following)
+        b.position_at_end(fits)
+        b.cbranch(way.reaches(size), inside, other)
+        b.position_at_end(inside)
+        place = way.enter(size, counter)
+        loaded = move_run(b, access, place, values) if counter == "neighbours" else move_same(e, access, place, values)
+        return_all(b, access, loaded or wide)
+    b.position_at_end(other)
+    given = b.call(general, [context, site, mask, addresses, *values])
+    if access.results:
+        b.ret(given)
+    else:
+        b.ret_void()
+
+
+class _ShortGlobal:
+    """Global memory: inside the site's last storage, from a sector's start on."""
+
+    def __init__(self, e: Emitter, access: Access, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
+        self.e, self.b, self.access, self.site, self.first = e, e.b, access, site, first
+
+    def reaches(self, size: int) -> ir.Value:
+        end = self.b.add(self.first, ir.Constant(I64, size))
+        above = self.b.icmp_unsigned(">=", self.first, self.e.load_field(Site, self.site, "low"))
+        below = self.b.icmp_unsigned("<=", end, self.e.load_field(Site, self.site, "high"))
+        inside = self.b.and_(above, below)
+        if size == self.access.bytes:
+            return inside
+        within = self.b.and_(self.first, ir.Constant(I64, (1 << SECTOR_SHIFT) - 1))
+        return self.b.and_(inside, self.b.icmp_unsigned("==", within, ir.Constant(I64, 0)))
+
+    def enter(self, size: int, counter: str) -> ir.Value:
+        """Counts and marks; gives the host's place."""
+        self.e.add_field(Site, self.site, counter, ir.Constant(I64, 1))
+        touched = self.e.load_field(Site, self.site, "touched")
+        shift = ir.Constant(I64, PAIR_SHIFT)
+        pairs = max(size >> PAIR_SHIFT, 1)
+        marks = number(vector(I8, pairs), 1) if pairs > 1 else ir.Constant(I8, 1)
+        first = self.b.add(touched, self.b.lshr(self.first, shift))
+        self.b.store(marks, self.b.inttoptr(first, POINTER), align=1)
+        last = self.b.lshr(self.b.add(self.first, ir.Constant(I64, size - 1)), shift)
+        self.b.store(ir.Constant(I8, 1), self.b.inttoptr(self.b.add(touched, last), POINTER))
+        host = self.b.add(self.first, self.e.load_field(Site, self.site, "delta"))
+        return self.b.inttoptr(host, POINTER)
+
+
+class _ShortShared:
+    """Shared memory."""
+
+    def __init__(self, e: Emitter, access: Access, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
+        self.e, self.b, self.site = e, e.b, site
+        self.context = context
+        self.first = e.b.zext(first, I64)
+
+    def reaches(self, size: int) -> ir.Value:
+        end = self.b.add(self.first, ir.Constant(I64, size))
+        return self.b.icmp_unsigned("<=", end, self.e.load_field(Context, self.context, "shared_size"))
+
+    def enter(self, size: int, counter: str) -> ir.Value:
+        """Counts; gives the host's place."""
+        self.e.add_field(Site, self.site, counter, ir.Constant(I64, 1))
+        base = self.b.inttoptr(self.e.load_field(Context, self.context, "shared"), POINTER)
+        return self.e.offset(base, self.first)
+
+
+def require_inline(module: ir.Module, access: Access, way: str) -> ir.Function:
+    """A shared access with a scalar address, to be inlined: `one` element for all lanes, or a `run` of neighbours.
+
+    `(context, site, mask, address, values…)`; a load of `one` gives scalars. What is not simple goes to the helper.
+    """
+    name = f"{access.name}.{way}"
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    result = access.result_type
+    if way == "one" and access.results:
+        result = access.element if access.results == 1 else ir.LiteralStructType([access.element] * access.results)
+    values = [vector(access.element)] * access.operands
+    kind = ir.FunctionType(result, [POINTER, POINTER, I32, I32, *values])
+    function = ir.Function(module, kind, name)
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    _build_inline(access, way, function)
+    return function
+
+
+def _build_inline(access: Access, way: str, function: ir.Function) -> None:
+    e = Emitter(function)
+    b = e.b
+    context, site, mask, address, *operands = function.args
+    size = access.bytes if way == "one" else WARP_SIZE * access.bytes
+    short = _ShortShared(e, access, context, site, address)
+    low = b.and_(address, ir.Constant(I32, access.bytes - 1))
+    simple = b.and_(b.icmp_unsigned("==", low, ir.Constant(I32, 0)), b.icmp_unsigned("==", mask, ir.Constant(I32, -1)))
+    simple = b.and_(simple, short.reaches(size))
+    inside, other = e.block("inside"), e.block("other")
+    b.cbranch(simple, inside, other)
+    b.position_at_end(inside)
+    place = short.enter(size, "same" if way == "one" else "neighbours")
+    if way == "run":
+        return_all(b, access, move_run(b, access, place, operands))
+    else:
+        return_all(
+            b,
+            access,
+            [b.load(e.offset(place, i * access.size), align=1, typ=access.element) for i in range(access.count)],
+        )
+    b.position_at_end(other)
+    spread = e.splat(address) if way == "one" else b.add(e.splat(address), lanes(I32, access.bytes))
+    given = e.intrinsic(access.name, access.result_type, [context, site, mask, spread, *operands])
+    if not access.results:
+        b.ret_void()
+    elif way == "run":
+        b.ret(given)
+    else:
+        first = e.count_trailing_zeros(mask)
+        index = b.and_(first, ir.Constant(I32, WARP_SIZE - 1))
+        parts = [given] if access.results == 1 else [b.extract_value(given, i) for i in range(access.results)]
+        return_all(b, access, [b.extract_element(part, index) for part in parts])

@@ -1,0 +1,69 @@
+"""Python's operators on tiles, which Beta 1 has; `import nki` has none, and the tracer refuses them there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from triptych.languages.nki.tensors import NkiTensor
+    from triptych.languages.nki.tracer import Tracer
+
+OPERATORS: Mapping[str, str] = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "power",
+    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
+    "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor", "<<": "left_shift", ">>": "right_shift",
+}  # fmt: skip
+"""The language's names of the operators."""
+
+Method = Callable[["TileOperators", object], "NkiTensor"]
+
+
+def _operator(symbol: str) -> Method:
+    def method(self: TileOperators, other: object) -> NkiTensor:
+        return self.tracer.operate(symbol, self, other)
+
+    return method
+
+
+def _reversed(symbol: str) -> Method:
+    def method(self: TileOperators, other: object) -> NkiTensor:
+        return self.tracer.operate(symbol, other, self)
+
+    return method
+
+
+class TileOperators:
+    """The operators, each by the tracer's `operate`."""
+
+    __slots__ = ()
+
+    @property
+    def tracer(self) -> Tracer:
+        """The trace that the tile belongs to."""
+        raise NotImplementedError
+
+    __add__ = _operator("+")
+    __radd__ = _reversed("+")
+    __sub__ = _operator("-")
+    __rsub__ = _reversed("-")
+    __mul__ = _operator("*")
+    __rmul__ = _reversed("*")
+    __truediv__ = _operator("/")
+    __rtruediv__ = _reversed("/")
+    __pow__ = _operator("**")
+    __rpow__ = _reversed("**")
+    __lt__ = _operator("<")
+    __le__ = _operator("<=")
+    __gt__ = _operator(">")
+    __ge__ = _operator(">=")
+    __and__ = _operator("&")
+    __rand__ = _reversed("&")
+    __or__ = _operator("|")
+    __ror__ = _reversed("|")
+    __xor__ = _operator("^")
+    __rxor__ = _reversed("^")
+    __lshift__ = _operator("<<")
+    __rlshift__ = _reversed("<<")
+    __rshift__ = _operator(">>")
+    __rrshift__ = _reversed(">>")
