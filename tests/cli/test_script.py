@@ -25,7 +25,7 @@ def test_it_looks_like_python(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     script(tmp_path, "VALUE = 7", name="neighbour.py")
     path = script(tmp_path, *PROBE)
     arguments = ["--json", "x", "-h", "--", "-"]
-    status = run_script(path, arguments)
+    status = run_script(path, arguments).status
     ours = capfd.readouterr().out
     theirs = subprocess.run([sys.executable, path, *arguments], capture_output=True, text=True, check=True).stdout
     assert status == 0
@@ -55,7 +55,7 @@ def test_everything_is_put_back(tmp_path: Path) -> None:
 )
 def test_exit_status(line: str, status: int, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = script(tmp_path, "import sys", line)
-    assert run_script(path, []) == status
+    assert run_script(path, []).status == status
     assert capfd.readouterr().err == message
     theirs = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
     assert (theirs.returncode, theirs.stderr) == (status, message)
@@ -75,7 +75,7 @@ def test_exit_status(line: str, status: int, message: str, tmp_path: Path, capfd
 )
 def test_a_traceback_is_pythons_own(lines: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = script(tmp_path, *lines)
-    assert run_script(path, []) == 1
+    assert run_script(path, []).status == 1
     ours = capfd.readouterr().err
     theirs = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False).stderr
     assert ours == theirs
@@ -83,7 +83,7 @@ def test_a_traceback_is_pythons_own(lines: tuple[str, ...], tmp_path: Path, capf
 
 def test_frames_of_triptych_are_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = script(tmp_path, "import triptych.chips", "triptych.chips.load('h101')")
-    assert run_script(path, []) == 1
+    assert run_script(path, []).status == 1
     error = capfd.readouterr().err
     assert error.startswith("Traceback (most recent call last):\n")
     assert f'File "{path}", line 2' in error
@@ -93,7 +93,7 @@ def test_frames_of_triptych_are_left_out(tmp_path: Path, capfd: pytest.CaptureFi
 
 def test_a_scripts_own_excepthook_is_used(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     hook = "sys.excepthook = lambda kind, error, trace: print('hooked', kind.__name__, trace.tb_lineno)"
-    assert run_script(script(tmp_path, "import sys", hook, "1 / 0"), []) == 1
+    assert run_script(script(tmp_path, "import sys", hook, "1 / 0"), []).status == 1
     captured = capfd.readouterr()
     assert captured.out == "hooked ZeroDivisionError 3\n"
     assert captured.err == ""
@@ -107,5 +107,5 @@ def test_a_script_that_is_not_there(tmp_path: Path) -> None:
 def test_an_encoding_declaration_is_followed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "latin.py"
     path.write_bytes("# -*- coding: latin-1 -*-\nprint(len('é'))\n".encode("latin-1"))
-    assert run_script(str(path), []) == 0
+    assert run_script(str(path), []).status == 0
     assert capfd.readouterr().out == "1\n"

@@ -69,7 +69,7 @@ def test_an_installed_package_is_left_alone(tmp_path: Path, monkeypatch: pytest.
     package = tmp_path / "nki"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert not frontend.installed()  # an empty placeholder
     (package / "language.py").write_text("")
     assert frontend.installed()

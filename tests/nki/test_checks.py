@@ -27,7 +27,6 @@ def test_undefined_data_reaches_an_output(trn2: Profile) -> None:
         return out
 
     result = kernel(np.zeros((8, 8), np.float32))
-    assert isinstance(result, np.ndarray)
     assert np.isnan(result[:, 5:]).all()
     found = checks(trn2)
     assert "24 of 64 elements stored" in found["initcheck"]
@@ -84,7 +83,6 @@ def test_an_output_that_is_only_half_stored(trn2: Profile) -> None:
         return out
 
     result = kernel(np.zeros((8, 8), np.float32))
-    assert isinstance(result, np.ndarray)
     assert np.isnan(result[4:]).all()
     assert "32 of 64 elements of the output" in checks(trn2)["outputcheck"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -20,8 +21,7 @@ from triptych.languages.nki.tensors import NkiTensor
 PARTITIONS = 128
 
 
-def as_array(result: object) -> NDArray[np.float64]:
-    assert isinstance(result, np.ndarray)
+def as_array(result: NDArray[Any]) -> NDArray[np.float64]:
     return result.astype(np.float64)
 
 

@@ -157,6 +157,16 @@ def _operand(document: dict[str, Any]) -> None:
     del document["programs"][0][2][2]["moving"]
 
 
+def _pattern(document: dict[str, Any]) -> None:
+    select = next(one for one in document["programs"][0] if one[0] == "affine_select")
+    select[3]["pattern"] = "everything"
+
+
+def _scratch(document: dict[str, Any]) -> None:
+    tensor = {"name": "big", "space": "hbm", "dtype": "f32", "partitions": 1, "free": 1 << 40, "shape": [1 << 40]}
+    document["tensors"].append(tensor)
+
+
 def _programs(document: dict[str, Any]) -> None:
     document["programs"] = []
 
@@ -174,6 +184,8 @@ def _programs(document: dict[str, Any]) -> None:
         (_engine, NkiError, "the vector engine does not execute it"),
         (_attribute, TriptychError, "unknown attribute of nc_matmul 'speed'"),
         (_operand, NkiError, "operand 'moving' is missing"),
+        (_pattern, PlanError, "a damaged Neuron trace"),
+        (_scratch, NkiError, "bytes of scratch tensors in HBM"),
         (_programs, PlanError, "0 programs for the grid"),
     ],
 )

@@ -11,6 +11,7 @@ from triptych.cli.options import ChipOption, JsonOption
 from triptych.cli.terminal import EXIT_FINDINGS, JsonTarget, Terminal, interruptible
 
 if TYPE_CHECKING:
+    from triptych.cli.script import Outcome
     from triptych.execution.profile import Profile
 
 
@@ -47,11 +48,11 @@ def run(
         if target_file is not None and target_file.is_stdout:
             target_file.reserve_stdout()
         with languages(), interruptible():
-            status = run_script(script, arguments or [])
+            outcome = run_script(script, arguments or [])
     if os.getpid() != process:  # a child that the script forked: the report is its parent's
-        raise typer.Exit(status)
-    _report(recorded, script, arguments or [], status, target_file)
-    raise typer.Exit(status or _findings_status(recorded))
+        raise typer.Exit(outcome.status)
+    _report(recorded, script, arguments or [], outcome, target_file)
+    raise typer.Exit(outcome.status or _findings_status(recorded))
 
 
 def _findings_status(recorded: Profile) -> int:
@@ -60,12 +61,13 @@ def _findings_status(recorded: Profile) -> int:
     return 0 if is_clean(recorded.launches) else EXIT_FINDINGS
 
 
-def _report(recorded: Profile, script: str, arguments: list[str], status: int, target: JsonTarget | None) -> None:
+def _report(recorded: Profile, script: str, arguments: list[str], outcome: Outcome, target: JsonTarget | None) -> None:
     from triptych.report import document
     from triptych.report.terminal import report
 
     if target is not None:
-        target.write(document(recorded.launches, script=script, arguments=arguments, exit_status=status))
+        status, error = outcome.status, outcome.error
+        target.write(document(recorded.launches, script=script, arguments=arguments, exit_status=status, error=error))
     if target is None or not target.is_stdout:
         terminal = Terminal()
         terminal.show(report(recorded.launches, terminal.width))

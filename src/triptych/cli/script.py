@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 
@@ -15,8 +16,16 @@ _OURS = str(Path(__file__).parents[1])
 """The folder of triptych: its frames are no part of a script's traceback."""
 
 
-def run_script(path: str, arguments: Sequence[str]) -> int:
-    """The script's exit status; an uncaught exception is printed as Python prints it, without triptych's own frames.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a script ended: its exit status, and the exception that it did not catch, if any."""
+
+    status: int
+    error: BaseException | None = None
+
+
+def run_script(path: str, arguments: Sequence[str]) -> Outcome:
+    """Runs it; an uncaught exception is printed as Python prints it, without triptych's own frames.
 
     Raises:
         UsageError: where the script cannot be read.
@@ -27,13 +36,13 @@ def run_script(path: str, arguments: Sequence[str]) -> int:
         try:
             exec(compile(source, path, "exec"), module.__dict__)
         except SystemExit as request:
-            return _status(request.code)
+            return Outcome(_status(request.code))
         except (KeyboardInterrupt, LaunchInterrupted):
             raise
         except BaseException as error:
             _show(error)
-            return 1
-    return 0
+            return Outcome(1, error)
+    return Outcome(0)
 
 
 def _read(path: str) -> bytes:

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any, cast
 
 from triptych.core.counters import Counter
+from triptych.core.errors import TriptychError
 from triptych.core.launches import Finding, Line
 from triptych.core.source import SourceLocation
 from triptych.model import Roofline
@@ -25,13 +26,24 @@ def schema() -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", json.loads(text))
 
 
-def document(launches: Iterable[Launch], *, script: str, arguments: Sequence[str], exit_status: int) -> dict[str, Any]:
-    """The whole run: the script, its arguments, its own exit status, and every launch in order."""
+def document(
+    launches: Iterable[Launch],
+    *,
+    script: str,
+    arguments: Sequence[str],
+    exit_status: int,
+    error: BaseException | None = None,
+) -> dict[str, Any]:
+    """The whole run: the script, its arguments, how it ended, and every launch that finished, in order.
+
+    `error` is the exception that ended the script, a kernel's fault for instance, where one did.
+    """
     return {
         "schema": SCHEMA,
         "script": script,
         "arguments": list(arguments),
         "exit_status": exit_status,
+        "error": None if error is None else _error(error),
         "launches": [launch_json(launch) for launch in launches],
     }
 
@@ -58,6 +70,17 @@ def launch_json(launch: Launch) -> dict[str, Any]:
         "notes": list(launch.roofline.notes),
         "lines": [_line(line) for line in record.lines],
         "findings": [_finding(finding) for finding in record.findings],
+    }
+
+
+def _error(error: BaseException) -> dict[str, Any]:
+    ours = error if isinstance(error, TriptychError) else None
+    where = ours.where if ours is not None else None
+    return {
+        "kind": type(error).__name__,
+        "message": ours.message if ours is not None else str(error),
+        "file": None if where is None else where.file,
+        "line": None if where is None else where.line,
     }
 
 

@@ -65,6 +65,7 @@ def main() -> None:
             (FOLDER / f"{path.stem}.{capability}.ptx").write_text(compile_cuda(path, capability))
         for name in BLOCKS:
             text = compile_triton(name, capability).replace(str(FOLDER), "/kernels")
+            text = text.replace(str(Path(triton.__file__).parent), "/triton")
             (FOLDER / f"triton_{name}.{capability}.ptx").write_text(text)
 
 

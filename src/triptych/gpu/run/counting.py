@@ -1,23 +1,29 @@
-"""What the workers counted, as counters of the launch and of each source line."""
+"""What the workers counted, as counters of the launch and of each source line.
+
+Every counter is a sum of what blocks, guarded instructions and memory sites counted. Which sum is a property of the
+kernel: it is written down once, as coefficients, and each launch multiplies.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.launches import Line
 from triptych.core.source import SourceLocation
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.lower.analysis import KernelAnalysis, MemorySite
-from triptych.gpu.lower.layout import WARP_SIZE
+from triptych.gpu.lower.layout import WARP_SIZE, Site
 from triptych.gpu.lower.memory import BankCount
 from triptych.gpu.run.workers import StorageTable, Worker
 
 Place = tuple[SourceLocation, tuple[SourceLocation, ...]] | None
-Tally = dict[str, int]
+Term = tuple[Place, str, int, int]
+"""A counter of a place gains a multiple of a column: (place, counter, column, coefficient)."""
 
 _UNITS: Mapping[str, str] = {
     "instructions": "instructions", "branches": "branches", "barriers": "barriers", "requests": "requests",
@@ -25,27 +31,71 @@ _UNITS: Mapping[str, str] = {
     "flops": "FLOPs",
 }  # fmt: skip
 _NUMBERED_TYPES: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16"}
+_SITE_FIELDS = Site.size() // 8
 
 
-def count_launch(
-    analysis: KernelAnalysis, workers: Sequence[Worker], table: StorageTable
-) -> tuple[Counters, tuple[Line, ...]]:
-    """The counters of the launch, and of each line that ran."""
-    by_place = _tally(analysis, workers)
-    total: Tally = defaultdict(int)
-    for tally in by_place.values():
-        for name, value in tally.items():
-            total[name] += value
-    read, written = table.touched_pairs
-    total["global.load.compulsory_bytes"] = 64 * read
-    total["global.store.compulsory_bytes"] = 64 * written
-    lines = [
-        Line(place[0], _as_counters(tally), place[1])
-        for place, tally in by_place.items()
-        if place is not None and tally["instructions.warp"]
-    ]
-    lines.sort(key=lambda line: (line.where, line.frames))
-    return _as_counters(total), tuple(lines)
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where each of the workers' numbers stands in the vector that the coefficients multiply."""
+
+    blocks: int
+    guards: int
+
+    def warps(self, block: int) -> int:
+        """Executions of a block."""
+        return 2 * block
+
+    def lanes(self, block: int) -> int:
+        """Lanes over all executions of a block."""
+        return 2 * block + 1
+
+    def guarded(self, place: int) -> int:
+        """Lanes over all executions of a guarded instruction in which the guard held."""
+        return 2 * self.blocks + place
+
+    def divergent(self, block: int) -> int:
+        """Times that lanes parted at the end of a block."""
+        return 2 * self.blocks + self.guards + block
+
+    def site(self, index: int, field: str) -> int:
+        """A counter of a memory site."""
+        return 3 * self.blocks + self.guards + index * _SITE_FIELDS + Site.position(field)
+
+
+@dataclass(frozen=True, slots=True)
+class CountingPlan:
+    """A kernel's counters as sums: row `rows[i]` gains `coefficients[i]` times column `columns[i]`."""
+
+    keys: tuple[tuple[Place, str], ...]
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    coefficients: NDArray[np.int64]
+
+
+def plan_counting(analysis: KernelAnalysis) -> CountingPlan:
+    """Writes the sums down."""
+    terms = list(_terms(analysis))
+    keys = tuple(dict.fromkeys((place, name) for place, name, _, _ in terms))
+    number = {key: index for index, key in enumerate(keys)}
+    rows = np.array([number[place, name] for place, name, _, _ in terms], np.int64)
+    columns = np.array([column for _, _, column, _ in terms], np.int64)
+    coefficients = np.array([coefficient for _, _, _, coefficient in terms], np.int64)
+    return CountingPlan(keys, rows, columns, coefficients)
+
+
+def _terms(analysis: KernelAnalysis) -> Iterator[Term]:
+    columns = Columns(len(analysis.graph.blocks), len(analysis.guarded_flops))
+    for index, block in enumerate(analysis.bound):
+        for instruction in block:
+            slot = analysis.guarded_flops.get(id(instruction))
+            active = columns.lanes(index) if slot is None else columns.guarded(slot)
+            for name, column, coefficient in _instruction_terms(instruction, columns, index, active):
+                yield _place_of(instruction), name, column, coefficient
+        if block:
+            yield _place_of(block[-1]), "branches.divergent", columns.divergent(index), 1
+    for index, site in enumerate(analysis.sites):
+        for name, field, coefficient in _site_terms(site):
+            yield _place_of(site.instruction), name, columns.site(index, field), coefficient
 
 
 def _place_of(instruction: BoundInstruction) -> Place:
@@ -53,80 +103,84 @@ def _place_of(instruction: BoundInstruction) -> Place:
     return None if origin is None else (origin.where, origin.frames)
 
 
-def _tally(analysis: KernelAnalysis, workers: Sequence[Worker]) -> dict[Place, Tally]:
-    counts = np.sum([w.counts for w in workers], axis=0)
-    divergent = np.sum([w.divergent for w in workers], axis=0)
-    by_place: dict[Place, Tally] = defaultdict(lambda: defaultdict(int))
-    blocks = len(analysis.graph.blocks)
-    for index, block in enumerate(analysis.bound):
-        warps, lanes = int(counts[2 * index]), int(counts[2 * index + 1])
-        if not warps:
-            continue
-        for instruction in block:
-            slot = analysis.guarded_flops.get(id(instruction))
-            active = lanes if slot is None else int(counts[2 * blocks + slot])
-            _add_instruction(by_place[_place_of(instruction)], instruction, warps, lanes, active)
-        if block and divergent[index]:
-            by_place[_place_of(block[-1])]["branches.divergent"] += int(divergent[index])
-    _add_sites(by_place, analysis, workers)
-    return by_place
-
-
-def _add_instruction(tally: Tally, instruction: BoundInstruction, warps: int, lanes: int, active: int) -> None:
+def _instruction_terms(
+    instruction: BoundInstruction, columns: Columns, block: int, active: int
+) -> Iterator[tuple[str, int, int]]:
     row = instruction.form.row
-    tally["instructions.warp"] += warps
-    tally["instructions.thread"] += lanes
-    tally[f"instructions.pipe.{row.pipe.value}"] += warps
+    warps = columns.warps(block)
+    yield "instructions.warp", warps, 1
+    yield "instructions.thread", columns.lanes(block), 1
+    yield f"instructions.pipe.{row.pipe.value}", warps, 1
     if row.mnemonic in ("bra", "brx"):
-        tally["branches"] += warps
+        yield "branches", warps, 1
     if row.mnemonic in ("bar", "barrier"):
-        tally["barriers"] += warps
+        yield "barriers", warps, 1
     if row.flops:
         name = instruction.form.type.name
         width = 2 if name in _NUMBERED_TYPES else 1
-        tally[f"flops.{_NUMBERED_TYPES.get(name, name)}"] += row.flops * width * active
+        yield f"flops.{_NUMBERED_TYPES.get(name, name)}", active, row.flops * width
 
 
-def _add_sites(by_place: dict[Place, Tally], analysis: KernelAnalysis, workers: Sequence[Worker]) -> None:
-    for index, site in enumerate(analysis.sites):
-        records = [worker.sites[index] for worker in workers]
-        totals = {name: sum(getattr(r, name) for r in records) for name in _SITE_COUNTERS}
-        _add_short_ways(site, totals)
-        if totals["requests"]:
-            _add_site(by_place[_place_of(site.instruction)], site, totals)
-
-
-_SITE_COUNTERS = ("requests", "sectors", "bytes", "conflicts", "neighbours", "same")
-
-
-def _add_short_ways(site: MemorySite, totals: dict[str, int]) -> None:
-    """Adds what the requests of full warps at neighbouring elements, or at one element, come to."""
-    size = site.bytes
-    neighbours, same = totals["neighbours"], totals["same"]
-    totals["requests"] += neighbours + same
-    totals["bytes"] += (neighbours + same) * WARP_SIZE * size
-    whole = size if site.space == "global" else BankCount.phase_count(size)
-    totals["sectors"] += neighbours * whole + same
-
-
-def _add_site(tally: Tally, site: MemorySite, totals: Mapping[str, int]) -> None:
-    prefix = f"{site.space}.{site.kind}"
-    tally[f"{prefix}.requests"] += totals["requests"]
-    tally[f"{prefix}.bytes"] += totals["bytes"]
-    if site.space == "global":
-        tally[f"{prefix}.sectors"] += totals["sectors"]
+def _site_terms(site: MemorySite) -> Iterator[tuple[str, str, int]]:
+    """A site's counters, those of the short ways (full warps at neighbours, or at one element) written out."""
+    prefix, bytes_ = f"{site.space}.{site.kind}", site.bytes
+    for field in ("requests", "neighbours", "same"):
+        yield f"{prefix}.requests", field, 1
+    yield f"{prefix}.bytes", "bytes", 1
+    for field in ("neighbours", "same"):
+        yield f"{prefix}.bytes", field, WARP_SIZE * bytes_
+    if site.space == "local":
+        return
+    name = "sectors" if site.space == "global" else "wavefronts"
+    yield f"{prefix}.{name}", "sectors", 1
+    yield f"{prefix}.{name}", "same", 1
+    yield f"{prefix}.{name}", "neighbours", bytes_ if site.space == "global" else BankCount.phase_count(bytes_)
     if site.space == "shared":
-        tally[f"{prefix}.wavefronts"] += totals["sectors"]
-        tally[f"{prefix}.bank_conflicts"] += totals["conflicts"]
+        yield f"{prefix}.bank_conflicts", "conflicts", 1
 
 
-def _as_counters(tally: Mapping[str, int]) -> Counters:
-    counters = {name: Counter(tally[name], _unit(name), Provenance.COUNTED_PTX) for name in sorted(tally)}
+def count_launch(
+    plan: CountingPlan, workers: Sequence[Worker], table: StorageTable
+) -> tuple[Counters, tuple[Line, ...]]:
+    """The counters of the launch, and of each line that ran."""
+    vector = np.sum([np.concatenate([w.counts, w.divergent, w.sites.ravel()]) for w in workers], axis=0)
+    values = np.zeros(len(plan.keys), np.int64)
+    np.add.at(values, plan.rows, plan.coefficients * vector[plan.columns])
+    total: dict[str, int] = {}
+    by_place: dict[Place, dict[str, int]] = {}
+    for (place, name), value in zip(plan.keys, values.tolist(), strict=True):
+        if value:
+            total[name] = total.get(name, 0) + value
+            by_place.setdefault(place, {})[name] = value
+    read, written = table.touched_pairs
+    total["global.load.compulsory_bytes"] = 64 * read
+    total["global.store.compulsory_bytes"] = 64 * written
+    lines = [
+        Line(place[0], _as_counters(tally), place[1])
+        for place, tally in by_place.items()
+        if place is not None and "instructions.warp" in tally
+    ]
+    lines.sort(key=lambda line: (line.where, line.frames))
+    return _as_counters(total, _ALWAYS), tuple(lines)
+
+
+_ALWAYS = ("branches", "branches.divergent", "instructions.thread", "instructions.warp")
+"""Counters of a launch that are there even when they are 0."""
+
+
+def _as_counters(tally: Mapping[str, int], always: Sequence[str] = ()) -> Counters:
+    names = sorted({*tally, *always, *_with_conflicts(tally)})
+    counters = {name: Counter(tally.get(name, 0), _unit(name), Provenance.COUNTED_PTX) for name in names}
     warps = tally.get("instructions.warp", 0)
     if warps:
         lanes = tally["instructions.thread"] / warps
-        counters["threads.active_lanes"] = Counter(min(lanes, WARP_SIZE), "lanes", Provenance.COUNTED_PTX)
+        counters["threads.active_lanes"] = Counter(lanes, "lanes", Provenance.COUNTED_PTX)
     return Counters(counters)
+
+
+def _with_conflicts(tally: Mapping[str, int]) -> list[str]:
+    """Where there were wavefronts, the conflicts among them are told even when there were none."""
+    return [name.replace("wavefronts", "bank_conflicts") for name in tally if name.endswith(".wavefronts")]
 
 
 def _unit(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Argument, Block, Launch, Program
 from triptych.core.settings import settings
 from triptych.gpu.lower.layout import WARP_SIZE
-from triptych.gpu.run.counting import count_launch
+from triptych.gpu.run.counting import CountingPlan, count_launch, plan_counting
 from triptych.gpu.run.faults import raise_first_fault
 from triptych.gpu.run.kernel import Kernel, Parameter, kernel_of
 from triptych.gpu.run.variables import memory_of
@@ -28,6 +29,12 @@ class GpuLimits:
     max_threads_per_block: int = 1024
     shared_bytes_per_block_max: int = 232448
     max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+
+
+@lru_cache(maxsize=256)
+def counting_plan(kernel: Kernel) -> CountingPlan:
+    """A kernel's counters as sums of what its workers count."""
+    return plan_counting(kernel.analysis)
 
 
 _progress: list[Progress] = []
@@ -67,7 +74,7 @@ def run_launch(
     except KeyboardInterrupt:
         raise LaunchInterrupted(f"kernel {launch.entry} was interrupted") from None
     raise_first_fault(kernel, shared, workers)
-    counters, lines = count_launch(kernel.analysis, workers, table)
+    counters, lines = count_launch(counting_plan(kernel), workers, table)
     return LaunchRecord(
         launch.entry, "gpu", program.language, program.target, launch.grid, launch.block,
         geometry.shared_bytes, counters, lines,

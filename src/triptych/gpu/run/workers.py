@@ -49,40 +49,47 @@ class Geometry:
         return -(-self.threads // WARP_SIZE)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class StorageTable:
-    """The storages as generated code searches them, and which 64-byte pairs of each were read and written."""
+    """The storages as generated code searches them, and which 64-byte pairs of the arrays were read and written."""
 
-    storages: list[Storage]
-    rows: Any
-    read_maps: list[NDArray[np.uint8]]
-    write_maps: list[NDArray[np.uint8]]
+    storages: tuple[Storage, ...]
+    rows: NDArray[np.int64]
+    """A `StorageRow` each, by ascending address."""
+    read_map: NDArray[np.uint8]
+    """1 for each 64-byte pair that was read, storage after storage; the parameters' pairs come last."""
+    write_map: NDArray[np.uint8]
+    parameter_pairs: int
 
     @property
     def touched_pairs(self) -> tuple[int, int]:
         """Distinct 64-byte pairs read, and written; those of the parameters left out."""
-        arrays = [index for index, storage in enumerate(self.storages) if storage.address != PARAM_WINDOW]
-        read, written = (
-            sum(int(np.count_nonzero(maps[index])) for index in arrays) for maps in (self.read_maps, self.write_maps)
-        )
-        return read, written
+        end = len(self.read_map) - self.parameter_pairs
+        return int(np.count_nonzero(self.read_map[:end])), int(np.count_nonzero(self.write_map[:end]))
 
 
 def build_storage_table(memory: Mapping[Storage, NDArray[np.uint8]], parameters: NDArray[np.uint8]) -> StorageTable:
-    """The table of all storages that a kernel may reach; its parameters are one, outside the counts."""
+    """The table of all storages that a kernel may reach; its parameters are one, behind all others."""
     own = Storage("parameters", PARAM_WINDOW, parameters.nbytes, writable=False)
-    pairs = sorted([*memory.items(), (own, parameters)], key=lambda pair: pair[0].address)
-    table = StorageTable([s for s, _ in pairs], (StorageRow * len(pairs))(), [], [])
-    for row, (storage, buffer) in zip(table.rows, pairs, strict=True):
-        first, last = storage.address >> 6, (max(storage.end, storage.address + 1) - 1) >> 6
-        read, written = (np.zeros(last - first + 1, np.uint8) for _ in range(2))
-        row.low, row.high = storage.address, storage.end
-        row.delta = buffer.ctypes.data - storage.address
-        row.writable = int(storage.writable)
-        row.read_map, row.write_map = read.ctypes.data - first, written.ctypes.data - first
-        table.read_maps.append(read)
-        table.write_maps.append(written)
-    return table
+    storages = (*sorted(memory, key=lambda s: s.address), own)
+    hosts = [(parameters if s is own else memory[s]).__array_interface__["data"][0] for s in storages]
+    low = np.array([s.address for s in storages], np.int64)
+    high = np.array([s.end for s in storages], np.int64)
+    first, last = low >> 6, (np.maximum(high, low + 1) - 1) >> 6
+    counts = last - first + 1
+    starts = np.cumsum(counts) - counts
+    read_map, write_map = (np.zeros(int(counts.sum()), np.uint8) for _ in range(2))
+    rows = np.empty((len(storages), StorageRow.size() // 8), np.int64)
+    for name, column in {
+        "low": low,
+        "high": high,
+        "delta": np.array(hosts, np.int64) - low,
+        "writable": np.array([s.writable for s in storages], np.int64),
+        "read_map": read_map.ctypes.data + starts - first,
+        "write_map": write_map.ctypes.data + starts - first,
+    }.items():
+        rows[:, StorageRow.position(name)] = column
+    return StorageTable(storages, rows, read_map, write_map, int(counts[-1]))
 
 
 def thread_indices(geometry: Geometry) -> NDArray[np.int32]:
@@ -97,7 +104,8 @@ class Worker:
     """One worker's structures; it owns the memory that they point to."""
 
     context: Context
-    sites: Any
+    sites: NDArray[np.int64]
+    """A `Site` each."""
     counts: NDArray[np.int64]
     divergent: NDArray[np.int64]
     owned: list[Any] = field(default_factory=list[Any])
@@ -123,13 +131,12 @@ def make_worker(kernel: Kernel, shared: Shared) -> Worker:
     block_shared = _aligned(geometry.shared_bytes)
     local = _aligned(analysis.places.local_bytes * geometry.warps * WARP_SIZE)
     frames = _aligned(analysis.frame_bytes * geometry.warps)
-    warps = (Warp * geometry.warps)()
-    for index, warp in enumerate(warps):
-        warp.index = index
-        warp.frame = frames.ctypes.data + index * analysis.frame_bytes
-    sites = (Site * max(len(analysis.sites), 1))()
-    for site in sites:
-        site.low, site.high = 1, 0
+    warps = np.zeros((geometry.warps, Warp.size() // 8), np.int64)
+    numbers = np.arange(geometry.warps)
+    warps[:, Warp.position("index")] = numbers
+    warps[:, Warp.position("frame")] = frames.ctypes.data + numbers * analysis.frame_bytes
+    sites = np.zeros((len(analysis.sites), Site.size() // 8), np.int64)
+    sites[:, Site.position("low")] = 1  # an empty range: the first access looks its storage up
     blocks = len(analysis.graph.blocks)
     counts = np.zeros(2 * blocks + len(analysis.guarded_flops), np.int64)
     divergent = np.zeros(blocks, np.int64)
@@ -140,10 +147,10 @@ def make_worker(kernel: Kernel, shared: Shared) -> Worker:
         "thread_indices": indices.ctypes.data, "index_stride": indices.shape[1],
         "parameters": shared.parameters.ctypes.data, "shared": block_shared.ctypes.data,
         "shared_size": geometry.shared_bytes, "local": local.ctypes.data, "local_size": analysis.places.local_bytes,
-        "frames": frames.ctypes.data, "frame_size": analysis.frame_bytes, "warps": ctypes.addressof(warps),
-        "sites": ctypes.addressof(sites), "block_counts": counts.ctypes.data, "divergent_counts": divergent.ctypes.data,
+        "frames": frames.ctypes.data, "frame_size": analysis.frame_bytes, "warps": warps.ctypes.data,
+        "sites": sites.ctypes.data, "block_counts": counts.ctypes.data, "divergent_counts": divergent.ctypes.data,
         "fuel": FUEL, "budget": shared.budget, "converged": kernel.code("converged"),
-        "masked": kernel.known_code("masked"), "storages": ctypes.addressof(shared.table.rows),
+        "masked": kernel.known_code("masked"), "storages": shared.table.rows.ctypes.data,
         "storage_count": len(shared.table.storages), "symbols": shared.symbols.ctypes.data,
     }  # fmt: skip
     for axis, extent, size in zip("xyz", geometry.grid, geometry.block, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import cast
+from typing import Any, cast, overload
 
 from triptych.languages.nki import buffers
 from triptych.languages.nki.buffers import Buffer
@@ -141,6 +141,10 @@ def program_id(axis: int = 0) -> int:
     return tracer.program_ids()[axis]
 
 
+@overload
+def num_programs(axes: int) -> int: ...
+@overload
+def num_programs(axes: Sequence[int] | None = None) -> Any: ...  # noqa: ANN401  # an int or a tuple, by the generation
 def num_programs(axes: int | Sequence[int] | None = None) -> int | tuple[int, ...]:
     """Programs along an axis of the grid, along several, or (by default under Beta 1) along all as a tuple."""
     tracer = current("nl.num_programs")

@@ -61,7 +61,7 @@ class Kernel:
             )
         return Kernel(self.function, self.generation, counts)
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  # what the author's kernel returns
         """Trace and run; returns what the kernel returns, as numpy arrays.
 
         Raises:

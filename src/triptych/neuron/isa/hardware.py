@@ -42,6 +42,8 @@ class Hardware:
     """2, 3 or 4: NeuronCore-v2, -v3, -v4."""
     sbuf_bytes_per_partition: int
     """What a kernel can use, which is less than the memory has."""
+    hbm_bytes: int
+    """HBM of one core."""
     matmul_moving_elements: Mapping[str, int]
     """The largest free size of a matmul's moving operand, by the dtype of the destination."""
     partitions: int = 128
@@ -68,9 +70,9 @@ class Hardware:
 HARDWARE: Mapping[str, Hardware] = {
     row.target: row
     for row in (
-        Hardware("trn1", 2, 192 * 1024, {"f32": 512}),
-        Hardware("trn2", 3, 224 * 1024 - 16 * 1024 - 8, {"f32": 512}),
-        Hardware("trn3", 4, 256 * 1024 - 16 * 1024 - 8, {"f32": 4096, "bf16": 8192}),
+        Hardware("trn1", 2, 192 * 1024, 16 << 30, {"f32": 512}),
+        Hardware("trn2", 3, 224 * 1024 - 16 * 1024 - 8, 12 << 30, {"f32": 512}),
+        Hardware("trn3", 4, 256 * 1024 - 16 * 1024 - 8, 18 << 30, {"f32": 4096, "bf16": 8192}),
     )
 }
 TARGET_ALIASES: Mapping[str, str] = {"inf2": "trn1", "gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.arrays import Handle, Storage
-from triptych.core.errors import ArgumentError, LaunchError, PlanError
+from triptych.core.errors import ArgumentError, LaunchError, NkiLimitError, PlanError
 from triptych.core.launches import LaunchRecord, Severity
 from triptych.core.plan import Argument, Launch, Program
 from triptych.neuron.isa.hardware import Hardware, Space, hardware
@@ -72,11 +72,14 @@ def _load(text: str, target: str) -> tuple[Trace, Hardware]:
         raise PlanError(f"a trace for {trace.target} in a program for {target}")
     if len(trace.programs) != int(np.prod(trace.grid, dtype=np.int64)):
         raise PlanError(f"a trace of {len(trace.programs)} programs for the grid {trace.grid}")
-    _check_tensors(trace, limits)
-    for program in trace.programs:
-        for instruction in program:
-            verify(instruction, trace.tensors, limits, trace.generation)
-        verify_capacity(program, trace.tensors, limits)
+    try:
+        _check_tensors(trace, limits)
+        for program in trace.programs:
+            for instruction in program:
+                verify(instruction, trace.tensors, limits, trace.generation)
+            verify_capacity(program, trace.tensors, limits)
+    except (AssertionError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise PlanError(f"a damaged Neuron trace: {type(error).__name__}: {error}") from error
     return trace, limits
 
 
@@ -85,6 +88,11 @@ def _check_tensors(trace: Trace, limits: Hardware) -> None:
         partitions = limits.partitions if tensor.space.on_chip else 1
         if not 1 <= tensor.partitions <= partitions or tensor.free < 1:
             raise PlanError(f"tensor `{tensor.name}` has {tensor.partitions} partitions of {tensor.free} elements")
+    bound = frozenset(trace.arguments)
+    scratch = [tensor for index, tensor in enumerate(trace.tensors) if index not in bound and not tensor.space.on_chip]
+    taken = sum(tensor.bytes_per_partition for tensor in scratch)
+    if taken > limits.hbm_bytes:
+        raise NkiLimitError(f"{taken} bytes of scratch tensors in HBM; the limit is {limits.hbm_bytes} a core")
     for index in (*trace.arguments, *trace.outputs):
         if not 0 <= index < len(trace.tensors) or trace.tensors[index].space is not Space.HBM:
             raise PlanError(f"argument {index} of the trace is no tensor in HBM")

@@ -1,0 +1,232 @@
+"""The instruction table's primitives over arrays of 32 lanes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from triptych.gpu.isa.types import PRED, ScalarType
+from triptych.gpu.oracle.memory import WarpMemory
+from triptych.gpu.oracle.rounding import fused_multiply_add
+from triptych.gpu.oracle.values import (
+    LANES,
+    Lanes,
+    Mask,
+    filled,
+    from_numbers,
+    lane_dtype,
+    numbers,
+    resize,
+    signed,
+)
+
+_RELATIONS: Mapping[str, Callable[[Lanes, Lanes], Lanes]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+_ROUNDINGS: Mapping[str, Callable[[Lanes], Lanes]] = {
+    "rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil,
+}  # fmt: skip
+
+
+class NumpyMachine:
+    """Fulfils `Machine`. The interpreter sets, before each instruction, which lanes are active."""
+
+    def __init__(self, memory: WarpMemory) -> None:
+        """Loads and stores go to `memory`."""
+        self.memory = memory
+        self.active: Mask = np.ones(LANES, np.bool_)
+
+    # Integers ---------------------------------------------------------------------------------------------------
+
+    def constant(self, t: ScalarType, value: int | float) -> Lanes:
+        """See `Machine`."""
+        if t.name in ("f32", "f64"):
+            return np.full(LANES, value, np.float64).astype(lane_dtype(t))
+        return filled(t, int(value))
+
+    def add(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a + b
+
+    def sub(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a - b
+
+    def mul(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a * b
+
+    def divide(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        pairs = zip(numbers(t, a), numbers(t, b), strict=True)
+        return from_numbers(t, [_quotient(x, y) if y else -1 for x, y in pairs])
+
+    def remainder(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        pairs = zip(numbers(t, a), numbers(t, b), strict=True)
+        return from_numbers(t, [x - y * _quotient(x, y) if y else x for x, y in pairs])
+
+    def bit_and(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a & b
+
+    def bit_or(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a | b
+
+    def bit_xor(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a ^ b
+
+    def shift_left(self, t: ScalarType, a: Lanes, amount: Lanes) -> Lanes:
+        """See `Machine`; a meaning that shifts by the width or more is an error of the table."""
+        assert bool((amount < t.bits).all()), "a shift by the width or more is undefined"
+        return a << amount
+
+    def shift_right(self, t: ScalarType, a: Lanes, amount: Lanes) -> Lanes:
+        """See `Machine`; a meaning that shifts by the width or more is an error of the table."""
+        assert bool((amount < t.bits).all()), "a shift by the width or more is undefined"
+        if not t.is_signed:
+            return a >> amount
+        return (a.view(signed(t.bits)) >> amount.view(signed(t.bits))).view(a.dtype)
+
+    def count_ones(self, t: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return from_numbers(t, [value.bit_count() for value in a.tolist()])
+
+    def count_leading_zeros(self, t: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return from_numbers(t, [t.bits - value.bit_length() for value in a.tolist()])
+
+    def reverse_bits(self, t: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return from_numbers(t, [int(f"{value:0{t.bits}b}"[::-1], 2) for value in a.tolist()])
+
+    def resize(self, source: ScalarType, target: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return resize(a, source, target.bits)
+
+    # Comparison and selection -----------------------------------------------------------------------------------
+
+    def compare(self, t: ScalarType, relation: str, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        if t.name in ("f32", "f64"):
+            ordered = ~(np.isnan(a) | np.isnan(b))
+            if relation in ("num", "nan"):
+                return ordered if relation == "num" else ~ordered
+            return _RELATIONS[relation](a, b) & ordered
+        if t.is_signed:
+            a, b = a.view(signed(t.bits)), b.view(signed(t.bits))
+        return _RELATIONS[relation](a, b)
+
+    def select(self, t: ScalarType, condition: Lanes, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return np.where(condition, a, b)
+
+    # Floating point ---------------------------------------------------------------------------------------------
+
+    def float_add(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a + b
+
+    def float_sub(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a - b
+
+    def float_mul(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a * b
+
+    def float_div(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a / b
+
+    def fma(self, t: ScalarType, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+        """See `Machine`."""
+        return fused_multiply_add(t, a, b, c)
+
+    def square_root(self, t: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return np.sqrt(a)
+
+    def round_integral(self, t: ScalarType, mode: str, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return _ROUNDINGS[mode](a)
+
+    def resize_float(self, source: ScalarType, target: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        number: Lanes = a.view(np.float16) if source.bits == 16 else a
+        result = number.astype(np.dtype(f"f{target.bits // 8}"))
+        return result.view(lane_dtype(target))
+
+    def float_to_integer(self, source: ScalarType, target: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        low = -(1 << (target.bits - 1)) if target.is_signed else 0
+        high = low + (1 << target.bits) - 1
+        return from_numbers(target, [_clamped(value, low, high) for value in a.tolist()])
+
+    def integer_to_float(self, source: ScalarType, target: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        number = a.view(signed(source.bits)) if source.is_signed else a
+        return number.astype(lane_dtype(target))
+
+    def bitcast(self, source: ScalarType, target: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a.view(lane_dtype(target))
+
+    # Memory -----------------------------------------------------------------------------------------------------
+
+    def load(self, space: str, t: ScalarType, address: Lanes, count: int) -> Sequence[Lanes]:
+        """See `Machine`."""
+        return self.memory.load(space, t, address, count, self.active)
+
+    def store(self, space: str, t: ScalarType, address: Lanes, values: Sequence[Lanes]) -> None:
+        """See `Machine`."""
+        self.memory.store(space, t, address, values, self.active)
+
+    def atomic(self, space: str, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes]) -> Lanes:
+        """See `Machine`."""
+        return self.memory.atomic(space, operation, t, address, operands, self.active)
+
+    def copy_to_shared(self, size: int, target: Lanes, source: Lanes, source_size: Lanes) -> None:
+        """See `Machine`."""
+        self.memory.copy_to_shared(size, target, source, source_size, self.active)
+
+    def load_matrix(self, address: Lanes, count: int, transposed: bool) -> Sequence[Lanes]:
+        """See `Machine`."""
+        return self.memory.load_matrix(address, count, transposed, self.active)
+
+    # The warp ---------------------------------------------------------------------------------------------------
+
+    def lane_index(self) -> Lanes:
+        """See `Machine`."""
+        return np.arange(LANES, dtype=np.uint32)
+
+    def active_mask(self) -> Lanes:
+        """See `Machine`."""
+        return self.ballot(self.constant(PRED, 1))
+
+    def shuffle(self, t: ScalarType, a: Lanes, source_lane: Lanes) -> Lanes:
+        """See `Machine`."""
+        return a[source_lane]
+
+    def ballot(self, predicate: Lanes) -> Lanes:
+        """See `Machine`."""
+        bits = sum(1 << lane for lane in range(LANES) if predicate[lane] and self.active[lane])
+        return np.full(LANES, bits, np.uint32)
+
+
+def _quotient(a: int, b: int) -> int:
+    """a / b towards zero."""
+    size = abs(a) // abs(b)
+    return size if (a < 0) == (b < 0) else -size
+
+
+def _clamped(value: float, low: int, high: int) -> int:
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return high if value > 0 else low
+    return min(max(int(value), low), high)

@@ -1,0 +1,160 @@
+"""Memory as numpy arrays of bytes: every access checked lane by lane and counted request by request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triptych.core.arrays import Storage
+from triptych.core.errors import MemoryFault
+from triptych.core.source import SourceLocation
+from triptych.gpu.isa.spaces import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from triptych.gpu.isa.types import TYPES, ScalarType
+from triptych.gpu.oracle.atomics import updated
+from triptych.gpu.oracle.counting import Counts, Touch
+from triptych.gpu.oracle.values import LANES, Lanes, Mask, lane_dtype, to_bits, unsigned
+
+Bytes = NDArray[np.uint8]
+_VERBS: Mapping[str, str] = {"load": "read", "store": "write", "atomic": "atomic"}
+POISON = 0xA5
+"""What shared and local memory hold before they are written: nothing that looks useful."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where one lane's access goes: the bytes themselves, and their address in the space that was reached."""
+
+    space: str
+    touch: Touch
+    data: Bytes
+
+
+class WarpMemory:
+    """All spaces as one warp sees them."""
+
+    def __init__(
+        self, storages: Mapping[Storage, Bytes], parameters: Bytes, shared: Bytes, local: Bytes, counts: Counts
+    ) -> None:
+        """`local` is an array of (lanes, bytes of a thread); `shared` is the block's."""
+        own = Storage("parameters", PARAM_WINDOW, parameters.size, writable=False)
+        self.storages = {**storages, own: parameters}
+        self.parameters = parameters
+        self.shared = shared
+        self.local = local
+        self.counts = counts
+        self.doing = ""
+        """The kernel and the instruction, for faults."""
+        self.where: SourceLocation | None = None
+
+    # Places -----------------------------------------------------------------------------------------------------
+
+    def _places(
+        self, space: str, kind: str, size: int, addresses: Sequence[int], active: Mask, *, align: int | None = None
+    ) -> list[_Place]:
+        lanes = [lane for lane in range(LANES) if active[lane]]
+        return [self._place(space, kind, lane, addresses[lane], size, align or size) for lane in lanes]
+
+    def _place(self, space: str, kind: str, lane: int, address: int, size: int, align: int) -> _Place:
+        space, address = _resolve(space, address)
+        if address % align:
+            raise self._fault(space, kind, lane, address, size, f"is misaligned: a multiple of {align} is needed")
+        if space == "global":
+            data, start = self._find_storage(kind, lane, address, size)
+        else:
+            data = {"shared": self.shared, "param": self.parameters}.get(space)
+            data, start = self.local[lane] if data is None else data, address
+        if start + size > data.size:
+            raise self._fault(space, kind, lane, address, size, "is out of bounds")
+        return _Place(space, Touch(lane, address, size), data[start : start + size])
+
+    def _find_storage(self, kind: str, lane: int, address: int, size: int) -> tuple[Bytes, int]:
+        for storage, data in self.storages.items():
+            if storage.address <= address < storage.end:
+                if kind != "load" and not storage.writable:
+                    raise self._fault("global", kind, lane, address, size, f"lies in read-only '{storage.name}'")
+                return data, address - storage.address
+        raise self._fault("global", kind, lane, address, size, "is out of bounds")
+
+    def _fault(self, space: str, kind: str, lane: int, address: int, size: int, reason: str) -> MemoryFault:
+        message = f"Invalid __{space}__ {_VERBS[kind]} of size {size} bytes in {self.doing}"
+        return MemoryFault(f"{message}\n  by lane {lane}\n  address {address:#x} {reason}", where=self.where)
+
+    def _count(self, kind: str, places: Sequence[_Place]) -> None:
+        for space in ("global", "shared", "local"):
+            touches = [place.touch for place in places if place.space == space and place.touch.size]
+            self.counts.count_request(space, kind, touches)
+
+    # Accesses ---------------------------------------------------------------------------------------------------
+
+    def load(self, space: str, t: ScalarType, address: Lanes, count: int, active: Mask) -> list[Lanes]:
+        """`count` neighbouring elements for each active lane; 0 in the others."""
+        places = self._places(space, "load", t.bytes * count, address.tolist(), active)
+        self._count("load", places)
+        results = np.zeros((count, LANES), unsigned(t.bits))
+        for place in places:
+            results[:, place.touch.lane] = place.data.view(unsigned(t.bits))
+        return [row.view(lane_dtype(t)) for row in results]
+
+    def store(self, space: str, t: ScalarType, address: Lanes, values: Sequence[Lanes], active: Mask) -> None:
+        """Neighbouring elements of each active lane, in ascending order."""
+        places = self._places(space, "store", t.bytes * len(values), address.tolist(), active)
+        self._count("store", places)
+        bits = np.stack([to_bits(t, value) for value in values])
+        for place in places:
+            place.data[:] = np.ascontiguousarray(bits[:, place.touch.lane]).view(np.uint8)
+
+    def atomic(
+        self, space: str, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes], active: Mask
+    ) -> Lanes:
+        """Reads, changes and writes one element for each active lane, in ascending order; gives the old values."""
+        places = self._places(space, "atomic", t.bytes, address.tolist(), active)
+        self._count("atomic", places)
+        results = np.zeros(LANES, unsigned(t.bits))
+        bits = [to_bits(t, operand).tolist() for operand in operands]
+        for place in places:
+            element, lane = place.data.view(unsigned(t.bits)), place.touch.lane
+            results[lane] = element[0]
+            element[0] = updated(t, operation, int(element[0]), [operand[lane] for operand in bits])
+        return results.view(lane_dtype(t))
+
+    def copy_to_shared(self, size: int, target: Lanes, source: Lanes, source_size: Lanes, active: Mask) -> None:
+        """`size` bytes for each active lane from global to shared memory; from `source_size` on, zeros."""
+        targets = self._places("shared", "store", size, target.tolist(), active)
+        wanted = [min(size, amount) for amount in source_size.tolist()]
+        lanes = [place.touch.lane for place in targets if wanted[place.touch.lane]]
+        sources = {lane: self._place("global", "load", lane, int(source[lane]), wanted[lane], size) for lane in lanes}
+        self._count("load", list(sources.values()))
+        self._count("store", targets)
+        for place in targets:
+            place.data[:] = 0
+            if place.touch.lane in sources:
+                place.data[: wanted[place.touch.lane]] = sources[place.touch.lane].data
+
+    def load_matrix(self, address: Lanes, count: int, transposed: bool, active: Mask) -> list[Lanes]:
+        """`ldmatrix`: lane 8i + r gives the address of row r of matrix i; other lanes' addresses are not used."""
+        givers = active & (np.arange(LANES) < 8 * count)
+        places = self._places("shared", "load", 16, address.tolist(), givers)
+        self._count("load", places)
+        rows = np.zeros((LANES, 8), np.uint16)
+        for place in places:
+            rows[place.touch.lane] = place.data.view(np.uint16)
+        results: list[Lanes] = []
+        for matrix in rows.reshape(4, 8, 8)[:count]:
+            elements = np.ascontiguousarray(matrix.T if transposed else matrix)
+            results.append(elements.view(lane_dtype(TYPES["b32"])).reshape(LANES))
+        return results
+
+
+def _resolve(space: str, address: int) -> tuple[str, int]:
+    """The space that is reached, and the address in it."""
+    if space == "const":
+        return "global", address
+    if space != "generic":
+        return space, address
+    for name, window in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
+        if window <= address < window + WINDOW_SIZE:
+            return name, address - window
+    return "global", address

@@ -1,0 +1,152 @@
+"""Operands read as lane values and results written to registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from triptych.core.errors import UnsupportedFeature
+from triptych.gpu.isa.binding import Bound
+from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
+from triptych.gpu.oracle.values import LANES, Lanes, Mask, convert, filled, float_literal, resize, unsigned
+from triptych.gpu.syntax.ast import Address, FloatBits, Integer, Not, Operand, Register, Sink, Symbol, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """Where a warp stands in its launch: what special registers say."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    block_index: tuple[int, int, int]
+    warp: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    def special(self, name: str) -> Lanes | None:
+        """A special register, u32; None where it is not supported."""
+        base, _, axis = name.partition(".")
+        vectors = {"%ntid": self.block, "%ctaid": self.block_index, "%nctaid": self.grid}
+        if axis in ("x", "y", "z") and base in vectors:
+            return filled(U32, vectors[base]["xyz".index(axis)])
+        thread = np.arange(LANES) + LANES * self.warp
+        x, y, _ = self.block
+        lanes = {
+            "%tid.x": thread % x, "%tid.y": thread // x % y, "%tid.z": thread // (x * y), "%laneid": np.arange(LANES),
+            "%warpid": np.full(LANES, self.warp), "%nwarpid": np.full(LANES, -(-self.threads // LANES)),
+        }  # fmt: skip
+        if name in _LANE_MASKS:
+            return np.array([_LANE_MASKS[name](lane) for lane in range(LANES)], np.uint32)
+        return lanes[name].astype(np.uint32) if name in lanes else None
+
+
+_LANE_MASKS: Mapping[str, Callable[[int], int]] = {
+    "%lanemask_eq": lambda lane: sum(1 << i for i in range(LANES) if i == lane),
+    "%lanemask_lt": lambda lane: sum(1 << i for i in range(LANES) if i < lane),
+    "%lanemask_le": lambda lane: sum(1 << i for i in range(LANES) if i <= lane),
+    "%lanemask_gt": lambda lane: sum(1 << i for i in range(LANES) if i > lane),
+    "%lanemask_ge": lambda lane: sum(1 << i for i in range(LANES) if i >= lane),
+}
+
+
+@dataclass(slots=True)
+class Registers:
+    """One warp's registers; what was never written reads as 0."""
+
+    declared: Mapping[str, str]
+    addresses: Mapping[str, int]
+    """Of the variables that an operand may name."""
+    coordinates: Coordinates
+    values: dict[str, Lanes] = field(default_factory=dict[str, Lanes])
+
+    def type_of(self, name: str) -> ScalarType:
+        """A register's type."""
+        kind = self.declared[name]
+        if kind not in TYPES:
+            raise UnsupportedFeature(f"register {name} has type .{kind}, which is not supported")
+        return TYPES[kind]
+
+    def get(self, name: str) -> Lanes:
+        """A declared register's value."""
+        if name not in self.values:
+            self.values[name] = filled(self.type_of(name), 0)
+        return self.values[name]
+
+    # Reading ----------------------------------------------------------------------------------------------------
+
+    def read(self, bound: Bound) -> Lanes:
+        """An operand as a value of its type; addresses are u64."""
+        return self._address(bound.operand) if bound.is_address else self._read(bound.operand, bound.type)
+
+    def _read(self, operand: Operand, t: ScalarType) -> Lanes:
+        match operand:
+            case Register(name) if name in self.declared:
+                return convert(self.get(name), self.type_of(name), t)
+            case Register(name):
+                return convert(self._special(name), U32, t)
+            case Not(inner):
+                return ~self._read(inner, t)
+            case Integer(value) if t.name in ("f32", "f64"):
+                return np.full(LANES, value, np.float64).astype(f"f{t.bytes}")
+            case Integer(value):
+                return filled(t, value)
+            case FloatBits(bits, width):
+                return float_literal(bits, width, t)
+            case Symbol(name, offset):
+                return convert(filled(U64, self._variable(name) + offset), U64, t)
+            case Vector(elements):
+                return self._pack(elements, t)
+            case _:
+                raise UnsupportedFeature(f"operand {operand} is not supported")
+
+    def _special(self, name: str) -> Lanes:
+        value = self.coordinates.special(name)
+        if value is None:
+            raise UnsupportedFeature(f"special register {name} is not supported")
+        return value
+
+    def _variable(self, name: str) -> int:
+        if name not in self.addresses:
+            raise UnsupportedFeature(f"symbol '{name}' is not supported")
+        return self.addresses[name]
+
+    def _pack(self, elements: tuple[Operand, ...], t: ScalarType) -> Lanes:
+        part = TYPES[f"b{t.bits // len(elements)}"]
+        parts = np.stack([self._read(element, part) for element in elements], axis=1)
+        return np.ascontiguousarray(parts).view(unsigned(t.bits)).reshape(LANES)
+
+    def _address(self, operand: Operand) -> Lanes:
+        if not isinstance(operand, Address):
+            raise UnsupportedFeature(f"address operand {operand} is not supported")
+        match operand.base:
+            case Register(name):
+                t = self.type_of(name)
+                moved = self.get(name).view(unsigned(t.bits)) + filled(TYPES[f"u{t.bits}"], operand.offset)
+                return resize(moved, TYPES[f"u{t.bits}"], 64)
+            case Symbol(name, offset):
+                return filled(U64, self._variable(name) + offset + operand.offset)
+            case Integer(place):
+                return filled(U64, place + operand.offset)
+
+    # Writing ----------------------------------------------------------------------------------------------------
+
+    def write(self, bound: Bound, value: Lanes, active: Mask) -> None:
+        """A result into its destination, in the active lanes."""
+        match bound.operand:
+            case Register(name):
+                new = convert(value, bound.type, self.type_of(name))
+                self.values[name] = np.where(active, new, self.get(name))
+            case Vector(elements):
+                part = TYPES[f"u{bound.type.bits // len(elements)}"]
+                parts = np.ascontiguousarray(value).view(unsigned(part.bits)).reshape(LANES, len(elements))
+                for position, element in enumerate(elements):
+                    self.write(Bound(element, part), parts[:, position].copy(), active)
+            case Sink():
+                return
+            case _:
+                raise UnsupportedFeature(f"destination {bound.operand} is not supported")

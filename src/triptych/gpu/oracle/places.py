@@ -1,0 +1,113 @@
+"""Where a kernel's variables lie: parameters, shared, local, and the module's global and constant variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from triptych.core.arrays import AddressSpace, Handle, Storage
+from triptych.core.errors import ArgumentError, UnsupportedFeature
+from triptych.core.plan import Argument, Block
+from triptych.gpu.isa.types import TYPES
+from triptych.gpu.oracle.memory import Bytes
+from triptych.gpu.syntax.ast import Function, Module, Variable
+
+
+class _VariableSpace(AddressSpace):
+    FIRST_ADDRESS = 0x0008_0000_0000
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The address of each variable in its own space, and the sizes of the spaces."""
+
+    addresses: Mapping[str, int]
+    parameter_bytes: int
+    shared_bytes: int
+    """Static; dynamic shared memory follows."""
+    local_bytes: int
+    """Of one thread."""
+    memory: Mapping[Storage, Bytes]
+    """The module's global and constant variables, at their initial values."""
+
+
+def _size(variable: Variable) -> int:
+    return (1 if variable.count is None else variable.count) * TYPES[variable.type].bytes
+
+
+def _pack(variables: Iterable[Variable], addresses: dict[str, int]) -> int:
+    """Gives each variable the next aligned address; returns the bytes used."""
+    end = 0
+    for variable in variables:
+        start = -(-end // variable.align) * variable.align
+        addresses[variable.name] = start
+        end = start + _size(variable)
+    return end
+
+
+def place_variables(module: Module, function: Function) -> Places:
+    """Lays out the variables that a kernel can name.
+
+    Raises:
+        UnsupportedFeature: the kernel calls functions.
+    """
+    if any(variable.space == "param" for variable in function.variables):
+        raise UnsupportedFeature(f"kernel {function.name} calls a function: calls are not supported")
+    addresses: dict[str, int] = {}
+    parameter_bytes = _pack(function.parameters, addresses)
+    shared = [v for v in (*module.variables.values(), *function.variables) if v.space == "shared"]
+    shared_bytes = _pack((v for v in shared if v.count != 0), addresses)
+    dynamic = [v for v in shared if v.count == 0]
+    if dynamic:
+        align = max(16, *(v.align for v in dynamic))
+        shared_bytes = -(-shared_bytes // align) * align
+        addresses.update((v.name, shared_bytes) for v in dynamic)
+    local_bytes = _pack((v for v in function.variables if v.space == "local"), addresses)
+    memory = _module_memory([v for v in module.variables.values() if v.space in ("global", "const")], addresses)
+    return Places(addresses, parameter_bytes, shared_bytes, -(-local_bytes // 16) * 16, memory)
+
+
+def _module_memory(variables: list[Variable], addresses: dict[str, int]) -> dict[Storage, Bytes]:
+    space = _VariableSpace()
+    storages = {v.name: space.place(v.name, _size(v), writable=v.space == "global") for v in variables}
+    addresses.update((name, storage.address) for name, storage in storages.items())
+    memory: dict[Storage, Bytes] = {}
+    for variable in variables:
+        data = bytearray((variable.initial or b"").ljust(_size(variable), b"\0"))
+        for offset, symbol in variable.references:
+            if symbol.name not in storages:
+                raise UnsupportedFeature(f"variable {variable.name} holds the address of '{symbol.name}', a function")
+            data[offset : offset + 8] = (storages[symbol.name].address + symbol.offset).to_bytes(8, "little")
+        memory[storages[variable.name]] = np.frombuffer(data, np.uint8).copy()
+    return memory
+
+
+def pack_arguments(function: Function, places: Places, arguments: Iterable[Argument]) -> Bytes:
+    """The parameter block of a launch.
+
+    Raises:
+        ArgumentError: the number or the size of the arguments does not fit.
+    """
+    given = list(arguments)
+    if len(given) != len(function.parameters):
+        raise ArgumentError(f"kernel {function.name} takes {len(function.parameters)} arguments, not {len(given)}")
+    block = bytearray(max(places.parameter_bytes, 8))
+    for parameter, argument in zip(function.parameters, given, strict=True):
+        data = _argument_bytes(argument)
+        if len(data) != _size(parameter):
+            raise ArgumentError(
+                f"kernel {function.name}: parameter {parameter.name} takes {_size(parameter)} bytes, not {len(data)}"
+            )
+        start = places.addresses[parameter.name]
+        block[start : start + len(data)] = data
+    return np.frombuffer(bytes(block), np.uint8)
+
+
+def _argument_bytes(argument: Argument) -> bytes:
+    if isinstance(argument, Handle):
+        return argument.data_ptr().to_bytes(8, "little")
+    if isinstance(argument, Block):
+        return argument.data
+    return np.array([argument.value]).astype(argument.dtype.numpy).tobytes()
