@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triptych.cli.options import ChipOption, JsonOption
-from triptych.cli.terminal import EXIT_FINDINGS, JsonTarget, Terminal, interruptible
+from triptych.cli.terminal import EXIT_FINDINGS, JsonTarget, Terminal, interruptible, progress_bars
 
 if TYPE_CHECKING:
     from triptych.cli.script import Outcome
@@ -47,7 +47,7 @@ def run(
     with profile(chip, target, check) as recorded:
         if target_file is not None and target_file.is_stdout:
             target_file.reserve_stdout()
-        with languages(), interruptible():
+        with languages(), interruptible(), progress_bars():
             outcome = run_script(script, arguments or [])
     if os.getpid() != process:  # a child that the script forked: the report is its parent's
         raise typer.Exit(outcome.status)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from triptych.core.errors import LaunchInterrupted, UsageError
+from triptych.core.progress import listening
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -27,6 +28,19 @@ def interruptible() -> Generator[None]:
         yield
     except KeyboardInterrupt as stop:
         raise LaunchInterrupted("interrupted") from stop
+
+
+@contextmanager
+def progress_bars() -> Generator[None]:
+    """Long launches show a bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from triptych.report.progress import LaunchProgress
+
+    console = _console(stderr=True)
+    with listening(lambda kernel: LaunchProgress(kernel, console)):
+        yield
 
 
 class Terminal:

@@ -1,6 +1,7 @@
 """The error catalogue: every error a user can meet is a class here, and its docstring says when it is raised.
 
-An error says what is wrong, where (file:line), what was expected and what to do. The command line prints it without a traceback.
+An error says what is wrong, where (file:line), what was expected and what to do. The command line prints it without
+a traceback.
 """
 
 from __future__ import annotations
@@ -43,9 +44,7 @@ class UnknownName(UsageError):
     """A name (chip, check, kernel …) that is not known; near names are offered."""
 
     @classmethod
-    def of(
-        cls, kind: str, name: str, known: Iterable[str], where: SourceLocation | None = None
-    ) -> UnknownName:
+    def of(cls, kind: str, name: str, known: Iterable[str], where: SourceLocation | None = None) -> UnknownName:
         """The error for `name`, with the nearest of the `known` names as the advice."""
         names = sorted(known)
         near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)

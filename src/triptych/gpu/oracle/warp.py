@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -119,7 +118,7 @@ class Warp:
             self.registers.write(bound, value, self.machine.active)
 
 
-def _as_sequence(result: Any) -> Sequence[Lanes]:
+def _as_sequence(result: Lanes | Sequence[Lanes] | None) -> Sequence[Lanes]:
     if result is None:
         return ()
-    return (result,) if isinstance(result, np.ndarray) else tuple(result)
+    return result if isinstance(result, Sequence) else (result,)

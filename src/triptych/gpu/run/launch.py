@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.arrays import Handle, Storage
-from triptych.core.errors import ArgumentError, LaunchError, LaunchInterrupted, UnsupportedFeature
+from triptych.core.errors import ArgumentError, LaunchError, UnsupportedFeature
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Argument, Block, Launch, Program
+from triptych.core.progress import reporting
 from triptych.core.settings import settings
 from triptych.gpu.lower.layout import WARP_SIZE
 from triptych.gpu.run.counting import CountingPlan, count_launch, plan_counting
 from triptych.gpu.run.faults import raise_first_fault
 from triptych.gpu.run.kernel import Kernel, Parameter, kernel_of
 from triptych.gpu.run.variables import memory_of
-from triptych.gpu.run.workers import Geometry, Progress, Shared, build_storage_table, run_workers
+from triptych.gpu.run.workers import Geometry, Shared, build_storage_table, run_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,6 @@ def counting_plan(kernel: Kernel) -> CountingPlan:
     return plan_counting(kernel.analysis)
 
 
-_progress: list[Progress] = []
-
-
-def report_progress_to(progress: Progress | None) -> None:
-    """Has `(blocks done, blocks in all)` of long launches told to `progress`; None: to nobody."""
-    _progress[:] = [] if progress is None else [progress]
-
-
 def run_launch(
     program: Program, launch: Launch, memory: Mapping[Storage, NDArray[np.uint8]], limits: GpuLimits | None = None
 ) -> LaunchRecord:
@@ -59,7 +52,7 @@ def run_launch(
     Raises:
         LaunchError: the launch does not fit the kernel or the limits.
         KernelFault: the kernel did what a device forbids; it was stopped there.
-        LaunchInterrupted: the user stopped it.
+        KeyboardInterrupt: the user stopped it; nothing of it runs any more.
     """
     kernel = kernel_of(program.text, launch.entry, rows=launch.block[0] % WARP_SIZE == 0 or launch.block[1:] == (1, 1))
     geometry = Geometry(launch.grid, launch.block, kernel.analysis.places.shared_bytes + launch.shared_bytes)
@@ -69,10 +62,8 @@ def run_launch(
     table = build_storage_table({**memory, **variables.memory}, parameters)
     now = settings()
     shared = Shared(geometry, table, parameters, variables.addresses, now.budget)
-    try:
-        workers = run_workers(kernel, shared, now.workers, _progress[0] if _progress else None)
-    except KeyboardInterrupt:
-        raise LaunchInterrupted(f"kernel {launch.entry} was interrupted") from None
+    with reporting(launch.entry) as report:
+        workers = run_workers(kernel, shared, now.workers, report)
     raise_first_fault(kernel, shared, workers)
     counters, lines = count_launch(counting_plan(kernel), workers, table)
     return LaunchRecord(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.arrays import Storage
+from triptych.core.progress import Report
 from triptych.gpu.isa.spaces import PARAM_WINDOW
 from triptych.gpu.lower.engine import require_scheduler
 from triptych.gpu.lower.layout import FUEL, NO_STOP, WARP_SIZE, Context, Need, Site, StorageRow, Warp
 from triptych.gpu.run.kernel import Kernel
-
-Progress = Callable[[int, int], None]
-"""(blocks done, blocks in all)"""
 
 _POLL_S = 0.05
 """How often the calling thread looks at the keyboard's interrupt and reports progress."""
@@ -167,7 +165,7 @@ def _aligned(size: int) -> NDArray[np.uint8]:
     return whole[start : start + size]
 
 
-def run_workers(kernel: Kernel, shared: Shared, count: int, progress: Progress | None) -> list[Worker]:
+def run_workers(kernel: Kernel, shared: Shared, count: int, report: Report) -> list[Worker]:
     """Runs all blocks on `count` threads; gives the workers with their counters, whether a fault stopped them or not.
 
     Raises:
@@ -189,7 +187,7 @@ def run_workers(kernel: Kernel, shared: Shared, count: int, progress: Progress |
     for thread in threads:
         thread.start()
     try:
-        _wait(threads, workers, shared, progress)
+        _wait(threads, workers, shared, report)
     except BaseException:
         shared.stop_block.value = -1
         for thread in threads:
@@ -200,10 +198,9 @@ def run_workers(kernel: Kernel, shared: Shared, count: int, progress: Progress |
     return workers
 
 
-def _wait(threads: list[threading.Thread], workers: list[Worker], shared: Shared, progress: Progress | None) -> None:
+def _wait(threads: list[threading.Thread], workers: list[Worker], shared: Shared, report: Report) -> None:
     for thread in threads:
         thread.join(0.002)
         while thread.is_alive():
             thread.join(_POLL_S)
-            if progress is not None:
-                progress(sum(worker.context.done_blocks for worker in workers), shared.geometry.blocks)
+            report(sum(worker.context.done_blocks for worker in workers), shared.geometry.blocks)

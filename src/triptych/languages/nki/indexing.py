@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor
 from typing import NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -255,8 +254,8 @@ def _solve(offset: int, step: int, comparison: str) -> tuple[int | None, int | N
         offset, step = -offset, -step
     slack = -offset - (1 if comparison in ("less", "greater") else 0)  # offset + step i < 0 is step i <= -offset - 1
     if step > 0:
-        return None, floor(slack / step) + 1
-    return ceil(slack / step), None
+        return None, slack // step + 1
+    return -(slack // -step), None
 
 
 def arange(*bounds: int) -> IndexTile:

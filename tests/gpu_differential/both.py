@@ -1,0 +1,87 @@
+"""Runs a launch on the generated code and on the oracle, and compares what they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triptych.core.arrays import AddressSpace, Handle, Storage, contiguous_strides
+from triptych.core.dtypes import dtype_of
+from triptych.core.plan import Argument, Block, Launch, Program, Scalar
+from triptych.gpu import run_launch
+from triptych.gpu.oracle import run_launch_slowly
+
+Array = NDArray[Any]
+Given = Array | np.generic | bytes | Argument
+Memory = dict[Storage, NDArray[np.uint8]]
+Grid = tuple[int, ...]
+
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+NOT_COMPARED = ("threads.active_lanes",)
+"""Derived from the counters that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What both executors agree on: the arrays after the launch, in the order of the arguments, and the counters."""
+
+    arrays: tuple[Array, ...]
+    counters: Mapping[str, int]
+
+
+def three(extents: Grid | int) -> tuple[int, int, int]:
+    """Extents of three axes."""
+    given = (extents,) if isinstance(extents, int) else extents
+    return (*given, 1, 1, 1)[0], (*given, 1, 1, 1)[1], (*given, 1, 1, 1)[2]
+
+
+def place(arrays: Sequence[Given], space: AddressSpace) -> tuple[list[Argument], Memory]:
+    """Arguments for a launch, and a copy of the arrays as the memory of a device."""
+    arguments: list[Argument] = []
+    memory: Memory = {}
+    for index, given in enumerate(arrays):
+        if isinstance(given, np.ndarray):
+            dtype = dtype_of(given.dtype)
+            storage = space.place(f"array{index}", given.nbytes, writable=given.flags.writeable)
+            memory[storage] = np.frombuffer(bytearray(given.tobytes()), np.uint8)
+            arguments.append(Handle(storage, dtype, given.shape, contiguous_strides(given.shape, dtype)))
+        elif isinstance(given, np.generic):
+            arguments.append(Scalar(dtype_of(given.dtype), given.item()))
+        else:
+            arguments.append(Block(given) if isinstance(given, bytes) else given)
+    return arguments, memory
+
+
+def run_both(
+    text: str,
+    entry: str,
+    grid: Grid | int,
+    block: Grid | int,
+    *given: Given,
+    shared_bytes: int = 0,
+) -> Outcome:
+    """Runs a kernel on both executors; the arrays given stay as they are. Fails where the two disagree."""
+    program = Program("gpu", text, "ptx", "sm_80")
+    arguments, fast = place(given, AddressSpace())
+    _, slow = place(given, AddressSpace())
+    launch = Launch("program", entry, three(grid), three(block), tuple(arguments), shared_bytes)
+    record = run_launch(program, launch, fast)
+    tally = run_launch_slowly(program, launch, slow)
+    arrays = [argument for argument in given if isinstance(argument, np.ndarray)]
+    results: list[Array] = []
+    for array, (storage, left), right in zip(arrays, fast.items(), slow.values(), strict=True):
+        np.testing.assert_array_equal(left, right, err_msg=f"{entry}: {storage.name}")
+        results.append(left.view(array.dtype).reshape(array.shape))
+    counters = {name: int(c.value) for name, c in record.counters.items() if name not in NOT_COMPARED}
+    assert counters == dict(tally), _explain(entry, counters, tally)
+    return Outcome(tuple(results), counters)
+
+
+def _explain(entry: str, fast: Mapping[str, int], slow: Mapping[str, int]) -> str:
+    names = sorted(fast.keys() | slow.keys())
+    rows = [f"{n}: generated {fast.get(n, 0)}, oracle {slow.get(n, 0)}" for n in names if fast.get(n) != slow.get(n)]
+    return "\n  ".join([f"{entry}: counters differ", *rows])
