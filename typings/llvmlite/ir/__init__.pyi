@@ -59,6 +59,7 @@ class Function(GlobalValue):
     args: tuple[Value, ...]
     function_type: FunctionType
     linkage: str
+    calling_convention: str
     attributes: _Attributes
     def __init__(self, module: Module, ftype: FunctionType, name: str) -> None: ...
     def append_basic_block(self, name: str = ...) -> Block: ...

@@ -9,11 +9,12 @@ from triptych.gpu.isa import (
     integer,
     logic,
     movement,
+    narrow,
     warps,
 )
 from triptych.gpu.isa.table import TABLE, Effect, Form, OperandSlot, Pipe, Row, find_form
 
-MODULES = (integer, floating, approximate, logic, movement, conversion, control, atomics, warps)
+MODULES = (integer, floating, narrow, approximate, logic, movement, conversion, control, atomics, warps)
 """The modules that hold the rows."""
 
 __all__ = ["MODULES", "TABLE", "Effect", "Form", "OperandSlot", "Pipe", "Row", "find_form"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from triptych.gpu.isa.floating import flush, from_single, to_single
 from triptych.gpu.isa.machine import Machine, V
+from triptych.gpu.isa.modifiers import flush, from_single, to_single
+from triptych.gpu.isa.narrow import either
 from triptych.gpu.isa.table import Form, Pipe, row
-from triptych.gpu.isa.types import F32, F64, S32, S64, U32, U64, ScalarType
+from triptych.gpu.isa.types import F32, F64, PRED, S32, S64, U32, U64, ScalarType
 
 
 def _polynomial(m: Machine[V], t: ScalarType, x: V, coefficients: Sequence[float]) -> V:
@@ -46,10 +47,17 @@ def ex2(m: Machine[V], f: Form, a: V) -> V:
     return flush(m, f, _exp2(m, flush(m, f, a)))
 
 
-@row("ex2.approx{.ftz}.type d, a", types="f16 bf16", section="9.7.4.10", pipe=Pipe.SPECIAL, flops=1)
 def ex2_narrow(m: Machine[V], f: Form, a: V) -> V:
     """d = 2^a."""
-    return from_single(m, f.type, _exp2(m, to_single(m, f.type, a)))
+
+    def of_one(t: ScalarType, x: V) -> V:
+        return from_single(m, t, _exp2(m, to_single(m, t, x)))
+
+    return either(m, f, of_one, a)
+
+
+row("ex2.approx.type d, a", types="f16 f16x2", section="9.7.4.10", pipe=Pipe.SPECIAL, flops=1)(ex2_narrow)
+row("ex2.approx.ftz.type d, a", types="bf16 bf16x2", section="9.7.4.10", pipe=Pipe.SPECIAL, flops=1)(ex2_narrow)
 
 
 _LOG_TERMS = [2 / math.log(2) / (2 * k + 1) for k in range(6, -1, -1)]
@@ -96,12 +104,22 @@ def rsqrt(m: Machine[V], f: Form, a: V) -> V:
     return flush(m, f, m.resize_float(F64, F32, m.float_div(F64, m.constant(F64, 1.0), root)))
 
 
-@row(
-    "div.accuracy{.ftz}.f32 d, a, b", groups={"accuracy": "full approx"}, section="9.7.3.8", pipe=Pipe.SPECIAL, flops=1
-)
-def div_approximate(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = a / b."""
+@row("div.full{.ftz}.f32 d, a, b", section="9.7.3.8", pipe=Pipe.SPECIAL, flops=1)
+def div_full(m: Machine[V], f: Form, a: V, b: V) -> V:
+    """d = a / b, over the whole range."""
     return flush(m, f, m.float_div(F32, flush(m, f, a), flush(m, f, b)))
+
+
+@row("div.approx{.ftz}.f32 d, a, b", section="9.7.3.8", pipe=Pipe.SPECIAL, flops=1)
+def div_approximate(m: Machine[V], f: Form, a: V, b: V) -> V:
+    """d = a · (1 / b), 1 / b being 0 for |b| above 2^126: 0, or NaN where a is infinite."""
+    a, b = flush(m, f, a), flush(m, f, b)
+    bits = m.bitcast(F32, U32, b)
+    size, sign = (m.bit_and(U32, bits, m.constant(U32, mask)) for mask in (0x7FFF_FFFF, 0x8000_0000))
+    above = m.compare(U32, "gt", size, m.constant(U32, (126 + 127) << 23))
+    number = m.compare(U32, "le", size, m.constant(U32, 255 << 23))
+    nothing = m.float_mul(F32, a, m.bitcast(U32, F32, sign))
+    return flush(m, f, m.select(F32, m.bit_and(PRED, above, number), nothing, m.float_div(F32, a, b)))
 
 
 _SINE = [(-1) ** k / math.factorial(2 * k + 1) for k in range(6, -1, -1)]
@@ -112,13 +130,15 @@ _PI_HALF_LOW = math.pi / 2 - _PI_HALF_HIGH + 6.123233995736766e-17
 
 
 def _circular(m: Machine[V], a: V, quadrant: int) -> V:
-    """sin(a + quadrant · π/2) for |a| up to 2^24; the hardware's reduction is no better beyond."""
+    """sin(a + quadrant · π/2); beyond |a| = 2^24, where the hardware's reduction is no better, something in [-1, 1]."""
     wide = m.resize_float(F32, F64, a)
     turns = m.round_integral(F64, "rni", m.float_mul(F64, wide, m.constant(F64, 2 / math.pi)))
     minus = m.float_sub(F64, m.constant(F64, -0.0), turns)
     rest = m.fma(F64, minus, m.constant(F64, _PI_HALF_HIGH), wide)
     rest = m.fma(F64, minus, m.constant(F64, _PI_HALF_LOW), rest)
     square = m.float_mul(F64, rest, rest)
+    lost = m.compare(F64, "gt", square, m.constant(F64, 1.0))
+    rest, square = (m.select(F64, lost, m.constant(F64, 0.0), x) for x in (rest, square))
     sine = m.float_mul(F64, rest, _polynomial(m, F64, square, _SINE))
     cosine = _polynomial(m, F64, square, _COSINE)
     index = m.add(S32, m.float_to_integer(F64, S32, turns), m.constant(S32, quadrant))
@@ -132,7 +152,9 @@ def _circular(m: Machine[V], a: V, quadrant: int) -> V:
 @row("sin.approx{.ftz}.f32 d, a", section="9.7.3.17", pipe=Pipe.SPECIAL, flops=1)
 def sin(m: Machine[V], f: Form, a: V) -> V:
     """d = sin a."""
-    return flush(m, f, _circular(m, flush(m, f, a), 0))
+    a = flush(m, f, a)
+    zero = m.compare(F32, "eq", a, m.constant(F32, 0.0))
+    return flush(m, f, m.select(F32, zero, a, _circular(m, a, 0)))
 
 
 @row("cos.approx{.ftz}.f32 d, a", section="9.7.3.18", pipe=Pipe.SPECIAL, flops=1)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from triptych.core.errors import UnsupportedInstruction
-from triptych.gpu.isa.floating import flush, from_single, saturate, to_single
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.rounding import directed_single, double_to_single_odd, to_odd, two_sum
+from triptych.gpu.isa.modifiers import clamp_negative, flush, from_single, saturate, to_single
+from triptych.gpu.isa.rounding import directed_double, directed_single, double_to_single_odd, to_odd, two_sum
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import F32, F64, U16, U32, ScalarType, packed_element
 
 _INTEGERS = "u8 u16 u32 u64 s8 s16 s32 s64"
-_FLOATS = "f16 bf16 f32 f64"
-_INTEGRAL = "rni rzi rmi rpi"
+_INTEGRAL = {"integral": "rni rzi rmi rpi"}
+_ROUNDINGS = {"rnd": "rn rz rm rp"}
+_TO_NARROW = {"rnd": "rn rz"}
 
 
 @row(
@@ -35,45 +35,52 @@ def cvt_integer(m: Machine[V], f: Form, a: V) -> V:
     return m.resize(source, target, a)
 
 
-def _to_single_or_double(m: Machine[V], t: ScalarType, a: V) -> tuple[ScalarType, V]:
-    return (F64, a) if t is F64 else (F32, to_single(m, t, a))
+def _to_single_or_double(m: Machine[V], f: Form, t: ScalarType, a: V) -> tuple[ScalarType, V]:
+    if t is F64:
+        return F64, a
+    return F32, flush(m, f, a) if t is F32 else to_single(m, t, a)
 
 
-@row(
-    "cvt.integral{.ftz}{.sat}.dtype.atype d:dtype, a:atype",
-    types={"dtype": _INTEGERS, "atype": _FLOATS},
-    groups={"integral": _INTEGRAL},
-    section="9.7.9.21",
-    pipe=Pipe.CONVERT,
-)
 def cvt_to_integer(m: Machine[V], f: Form, a: V) -> V:
-    """d = a rounded to a whole number and clamped to the range; NaN becomes 0."""
-    kind, value = _to_single_or_double(m, f.types["atype"], a)
-    if kind is F32:
-        value = flush(m, f, value)
-    return m.float_to_integer(kind, f.types["dtype"], m.round_integral(kind, f.get("integral"), value))
+    """d = a rounded to a whole number and clamped; NaN becomes 0, or 2^(width - 1) if d or a has 64 bits."""
+    target, source = f.types["dtype"], f.types["atype"]
+    kind, value = _to_single_or_double(m, f, source, a)
+    whole = m.float_to_integer(kind, target, m.round_integral(kind, f.get("integral"), value))
+    if max(target.bits, source.bits) < 64:
+        return whole
+    nan = m.compare(kind, "nan", value, value)
+    return m.select(target, nan, m.constant(target, 1 << (target.bits - 1)), whole)
+
+
+for _modifiers, _sources in (("{.ftz}{.sat}", "f32"), ("{.sat}", "f16 bf16 f64")):
+    row(
+        f"cvt.integral{_modifiers}.dtype.atype d:dtype, a:atype",
+        types={"dtype": _INTEGERS, "atype": _sources}, groups=_INTEGRAL, section="9.7.9.21", pipe=Pipe.CONVERT,
+    )(cvt_to_integer)  # fmt: skip
 
 
 @row(
-    "cvt.rnd{.ftz}{.sat}.dtype.atype d:dtype, a:atype",
-    types={"dtype": "f32 f64", "atype": _INTEGERS},
-    groups={"rnd": "rn rz rm rp"},
-    section="9.7.9.21",
-    pipe=Pipe.CONVERT,
-)
-def cvt_from_integer(m: Machine[V], f: Form, a: V) -> V:
+    "cvt.rnd{.ftz}{.sat}.f32.atype d:type, a:atype",
+    types={"atype": _INTEGERS}, groups=_ROUNDINGS, section="9.7.9.21", pipe=Pipe.CONVERT,
+)  # fmt: skip
+def cvt_integer_to_single(m: Machine[V], f: Form, a: V) -> V:
     """d = the integer a, rounded."""
-    source, target = f.types["atype"], f.types["dtype"]
-    mode = f.get("rnd")
-    if mode == "rn" or (target is F64 and source.bits <= 32):
-        return (
-            saturate(m, f, m.integer_to_float(source, target, a))
-            if target is F32
-            else m.integer_to_float(source, target, a)
-        )
-    if target is F64:
-        raise UnsupportedInstruction(f"cvt.{mode}.f64.{source} is not supported: only .rn for 64-bit integers to f64")
+    source, mode = f.types["atype"], f.get("rnd")
+    if mode == "rn":
+        return saturate(m, f, m.integer_to_float(source, F32, a))
     return saturate(m, f, directed_single(m, mode, *_as_two_doubles(m, source, a)))
+
+
+@row(
+    "cvt.rnd{.sat}.f64.atype d:type, a:atype",
+    types={"atype": _INTEGERS}, groups=_ROUNDINGS, section="9.7.9.21", pipe=Pipe.CONVERT,
+)  # fmt: skip
+def cvt_integer_to_double(m: Machine[V], f: Form, a: V) -> V:
+    """d = the integer a, rounded."""
+    source, mode = f.types["atype"], f.get("rnd")
+    if mode == "rn" or source.bits <= 32:
+        return saturate(m, f, m.integer_to_float(source, F64, a), F64)
+    return saturate(m, f, directed_double(m, mode, *_as_two_doubles(m, source, a)), F64)
 
 
 def _as_two_doubles(m: Machine[V], source: ScalarType, a: V) -> tuple[V, V]:
@@ -85,62 +92,59 @@ def _as_two_doubles(m: Machine[V], source: ScalarType, a: V) -> tuple[V, V]:
     return two_sum(m, scaled, m.integer_to_float(U32, F64, m.resize(source, U32, a)))
 
 
-@row(
-    "cvt.rnd{.sat}.dtype.atype d:dtype, a:atype",
-    types={"dtype": "f16 bf16", "atype": _INTEGERS},
-    groups={"rnd": "rn rz"},
-    section="9.7.9.21",
-    pipe=Pipe.CONVERT,
-)
-def cvt_from_integer_narrow(m: Machine[V], f: Form, a: V) -> V:
-    """d = the integer a, rounded."""
-    total, rest = _as_two_doubles(m, f.types["atype"], a)
-    single = double_to_single_odd(m, to_odd(m, total, rest))
-    return from_single(m, f.types["dtype"], saturate(m, f, single), f.get("rnd"))
-
-
 def _high_part(m: Machine[V], source: ScalarType, a: V) -> V:
     shifted = m.shift_right(source, a, m.constant(source, 32))
     return shifted if source.is_signed else m.resize(source, U32, shifted)
 
 
 @row(
-    "cvt{.ftz}.dtype.atype d:dtype, a:atype",
-    types={"dtype": "f32 f64", "atype": _FLOATS},
-    section="9.7.9.21",
-    pipe=Pipe.CONVERT,
-)
-def cvt_widen(m: Machine[V], f: Form, a: V) -> V:
-    """d = a, exactly, in a wider format."""
-    source, target = f.types["atype"], f.types["dtype"]
-    if source is target:
-        return flush(m, f, a) if target is F32 else a
-    single = flush(m, f, to_single(m, source, a))
-    return single if target is F32 else m.resize_float(F32, F64, single)
-
-
-@row("cvt{.ftz}.sat.f32.atype d:f32, a:atype", types={"atype": "f32 f16 bf16"}, section="9.7.9.21", pipe=Pipe.CONVERT)
-def cvt_saturate(m: Machine[V], f: Form, a: V) -> V:
-    """d = a clamped to [0, 1]; NaN becomes 0."""
-    return saturate(m, f, flush(m, f, to_single(m, f.types["atype"], a)))
+    "cvt.rnd{.sat}.dtype.atype d:dtype, a:atype",
+    types={"dtype": "f16 bf16", "atype": _INTEGERS}, groups=_ROUNDINGS, section="9.7.9.21", pipe=Pipe.CONVERT,
+)  # fmt: skip
+def cvt_integer_to_narrow(m: Machine[V], f: Form, a: V) -> V:
+    """d = the integer a, rounded."""
+    total, rest = _as_two_doubles(m, f.types["atype"], a)
+    single = double_to_single_odd(m, to_odd(m, total, rest))
+    return from_single(m, f.types["dtype"], saturate(m, f, single), f.get("rnd"))
 
 
 @row(
-    "cvt.integral{.ftz}{.sat}.dtype.atype d:dtype, a:atype",
-    types={"dtype": _FLOATS, "atype": _FLOATS},
-    groups={"integral": _INTEGRAL},
-    section="9.7.9.21",
-    pipe=Pipe.CONVERT,
+    "cvt{.ftz}{.sat}.f32.atype d:type, a:atype", types={"atype": "f32 f16 bf16"}, section="9.7.9.21", pipe=Pipe.CONVERT
 )
+def cvt_to_single(m: Machine[V], f: Form, a: V) -> V:
+    """d = a, exactly."""
+    return saturate(m, f, flush(m, f, to_single(m, f.types["atype"], a)))
+
+
+@row("cvt{.ftz}{.sat}.f64.f32 d:f64, a:f32", section="9.7.9.21", pipe=Pipe.CONVERT)
+def cvt_single_to_double(m: Machine[V], f: Form, a: V) -> V:
+    """d = a, exactly."""
+    return saturate(m, f, m.resize_float(F32, F64, flush(m, f, a)), F64)
+
+
+@row("cvt{.sat}.f64.atype d:type, a:atype", types={"atype": "f64 f16 bf16"}, section="9.7.9.21", pipe=Pipe.CONVERT)
+def cvt_to_double(m: Machine[V], f: Form, a: V) -> V:
+    """d = a, exactly."""
+    source = f.types["atype"]
+    wide = a if source is F64 else m.resize_float(F32, F64, to_single(m, source, a))
+    return saturate(m, f, wide, F64)
+
+
 def cvt_round_integral(m: Machine[V], f: Form, a: V) -> V:
     """d = a rounded to a whole number, of the same type."""
-    source = f.types["atype"]
-    kind, value = _to_single_or_double(m, source, a)
-    value = m.round_integral(kind, f.get("integral"), flush(m, f, value) if kind is F32 else value)
-    return value if kind is F64 else from_single(m, source, saturate(m, f, value))
+    t = f.type
+    kind, value = _to_single_or_double(m, f, t, a)
+    whole = saturate(m, f, m.round_integral(kind, f.get("integral"), value), kind)
+    return whole if kind is F64 else from_single(m, t, whole)
 
 
-@row("cvt.rnd{.ftz}{.sat}.f32.f64 d:f32, a:f64", groups={"rnd": "rn rz rm rp"}, section="9.7.9.21", pipe=Pipe.CONVERT)
+for _name, _modifiers in (("f32", "{.ftz}{.sat}"), ("f64", "{.sat}"), ("f16", "{.sat}"), ("bf16", "{.sat}")):
+    row(
+        f"cvt.integral{_modifiers}.{_name}.{_name} d, a", groups=_INTEGRAL, section="9.7.9.21", pipe=Pipe.CONVERT
+    )(cvt_round_integral)  # fmt: skip
+
+
+@row("cvt.rnd{.ftz}{.sat}.f32.f64 d:f32, a:f64", groups=_ROUNDINGS, section="9.7.9.21", pipe=Pipe.CONVERT)
 def cvt_double_to_single(m: Machine[V], f: Form, a: V) -> V:
     """d = a rounded to single precision."""
     mode = f.get("rnd")
@@ -148,36 +152,34 @@ def cvt_double_to_single(m: Machine[V], f: Form, a: V) -> V:
     return saturate(m, f, flush(m, f, narrow))
 
 
-@row(
-    "cvt.rnd{.ftz}{.sat}{.relu}.dtype.atype d:dtype, a:atype",
-    types={"dtype": "f16 bf16", "atype": "f32 f64 f16 bf16"},
-    groups={"rnd": "rn rz"},
-    section="9.7.9.21",
-    pipe=Pipe.CONVERT,
-)
 def cvt_narrow(m: Machine[V], f: Form, a: V) -> V:
     """d = a rounded to a 16-bit format."""
     source, target = f.types["atype"], f.types["dtype"]
-    single = double_to_single_odd(m, a) if source is F64 else flush(m, f, to_single(m, source, a))
-    return from_single(m, target, _relu(m, f, saturate(m, f, single)), f.get("rnd"))
+    single = double_to_single_odd(m, a) if source is F64 else to_single(m, source, a)
+    if source is F32:
+        single = flush(m, f, single)
+    return from_single(m, target, clamp_negative(m, f, saturate(m, f, single)), f.get("rnd"))
 
 
-def _relu(m: Machine[V], f: Form, a: V) -> V:
-    if not f.has("relu"):
-        return a
-    zero = m.constant(F32, 0.0)
-    return m.select(F32, m.compare(F32, "lt", a, zero), zero, a)
+for _modifiers, _targets, _sources, _modes in (
+    ("{.ftz}{.sat}", "f16 bf16", "f32", _ROUNDINGS),
+    (".relu", "f16 bf16", "f32", _TO_NARROW),
+    ("{.sat}", "f16 bf16", "f64", _ROUNDINGS),
+    ("{.sat}", "f16", "bf16", _ROUNDINGS),
+    ("{.sat}", "bf16", "f16", _ROUNDINGS),
+):
+    row(
+        f"cvt.rnd{_modifiers}.dtype.atype d:dtype, a:atype",
+        types={"dtype": _targets, "atype": _sources}, groups=_modes, section="9.7.9.21", pipe=Pipe.CONVERT,
+    )(cvt_narrow)  # fmt: skip
 
 
 @row(
-    "cvt.rnd{.ftz}{.relu}.dtype.f32 d:dtype, a:f32, b:f32",
-    types={"dtype": "f16x2 bf16x2"},
-    groups={"rnd": "rn rz"},
-    section="9.7.9.21",
-    pipe=Pipe.CONVERT,
-)
+    "cvt.rnd{.relu}.dtype.f32 d:dtype, a:f32, b:f32",
+    types={"dtype": "f16x2 bf16x2"}, groups=_TO_NARROW, section="9.7.9.21", pipe=Pipe.CONVERT,
+)  # fmt: skip
 def cvt_pack(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a in the upper half, b in the lower, each rounded."""
     t = packed_element(f.types["dtype"])
-    high, low = (from_single(m, t, _relu(m, f, x), f.get("rnd")) for x in (a, b))
+    high, low = (from_single(m, t, clamp_negative(m, f, x), f.get("rnd")) for x in (a, b))
     return m.bit_or(U32, m.resize(U16, U32, low), m.shift_left(U32, m.resize(U16, U32, high), m.constant(U32, 16)))

@@ -1,63 +1,14 @@
-"""Floating-point arithmetic: f32 and f64 (PTX manual, 9.7.3), f16 and bf16 (9.7.4)."""
+"""Floating-point arithmetic: f32 and f64 (PTX manual, 9.7.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.rounding import (
-    directed_single,
-    double_to_single_odd,
-    single_to_bfloat,
-    single_to_half,
-    to_odd,
-    two_sum,
-)
+from triptych.gpu.isa.modifiers import flush, saturate
+from triptych.gpu.isa.rounding import directed_single, directed_sum
 from triptych.gpu.isa.table import Form, Pipe, row
-from triptych.gpu.isa.types import BF16, F16, F32, F64, U16, U32, U64, ScalarType, packed_element
+from triptych.gpu.isa.types import F32, F64, U16, U32, U64, ScalarType
 
 _ROUNDINGS = {"rnd": "rn rz rm rp"}
-_NARROW = "f16 bf16"
-_PACKED = "f16x2 bf16x2"
-
-
-# --- shared by the rows below -------------------------------------------------------------------------------------
-
-
-def to_single(m: Machine[V], t: ScalarType, a: V) -> V:
-    """f16 or bf16 bits as the single of the same value; f32 as it is."""
-    if t is F16:
-        return m.resize_float(F16, F32, a)
-    if t is BF16:
-        return m.bitcast(U32, F32, m.shift_left(U32, m.resize(U16, U32, a), m.constant(U32, 16)))
-    return a
-
-
-def from_single(m: Machine[V], t: ScalarType, a: V, mode: str = "rn") -> V:
-    """A single rounded to f16 or bf16 bits; f32 as it is."""
-    if t is F16:
-        return single_to_half(m, a, mode)
-    return single_to_bfloat(m, a, mode) if t is BF16 else a
-
-
-def flush(m: Machine[V], f: Form, a: V) -> V:
-    """Subnormal singles become zeros of the same sign under `.ftz`."""
-    if not f.has("ftz"):
-        return a
-    bits = m.bitcast(F32, U32, a)
-    small = m.compare(U32, "eq", m.bit_and(U32, bits, m.constant(U32, 0x7F80_0000)), m.constant(U32, 0))
-    sign = m.bit_and(U32, bits, m.constant(U32, 0x8000_0000))
-    return m.bitcast(U32, F32, m.select(U32, small, sign, bits))
-
-
-def saturate(m: Machine[V], f: Form, a: V) -> V:
-    """A single clamped to [0, 1] under `.sat`; NaN becomes 0."""
-    if not f.has("sat"):
-        return a
-    zero, one = m.constant(F32, 0.0), m.constant(F32, 1.0)
-    a = m.select(F32, m.compare(F32, "gt", a, zero), a, zero)
-    return m.select(F32, m.compare(F32, "lt", a, one), a, one)
 
 
 def _finish(m: Machine[V], f: Form, a: V) -> V:
@@ -81,7 +32,7 @@ def add_single(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a + b."""
     a, b = flush(m, f, a), flush(m, f, b)
     mode = _directed(f)
-    total = m.float_add(F32, a, b) if mode is None else directed_single(m, mode, *two_sum(m, _wide(m, a), _wide(m, b)))
+    total = m.float_add(F32, a, b) if mode is None else directed_sum(m, mode, _wide(m, a), _wide(m, b))
     return _finish(m, f, total)
 
 
@@ -93,7 +44,7 @@ def sub_single(m: Machine[V], f: Form, a: V, b: V) -> V:
     if mode is None:
         return _finish(m, f, m.float_sub(F32, a, b))
     minus = m.float_sub(F64, m.constant(F64, -0.0), _wide(m, b))
-    return _finish(m, f, directed_single(m, mode, *two_sum(m, _wide(m, a), minus)))
+    return _finish(m, f, directed_sum(m, mode, _wide(m, a), minus))
 
 
 @row("mul{.rnd}{.ftz}{.sat}.f32 d, a, b", groups=_ROUNDINGS, section="9.7.3.5", pipe=Pipe.FP32, flops=1)
@@ -115,7 +66,7 @@ def fma_single(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     if mode is None:
         return _finish(m, f, m.fma(F32, a, b, c))
     product = m.float_mul(F64, _wide(m, a), _wide(m, b))
-    return _finish(m, f, directed_single(m, mode, *two_sum(m, product, _wide(m, c))))
+    return _finish(m, f, directed_sum(m, mode, product, _wide(m, c)))
 
 
 @row("mad{.rnd}{.ftz}{.sat}.f32 d, a, b, c", groups=_ROUNDINGS, section="9.7.3.7", pipe=Pipe.FP32, flops=2)
@@ -190,37 +141,49 @@ def sqrt_single(m: Machine[V], f: Form, a: V) -> V:
     return flush(m, f, m.square_root(F32, flush(m, f, a)))
 
 
-def _bits_of(t: ScalarType) -> ScalarType:
+def bits_of(t: ScalarType) -> ScalarType:
+    """The unsigned integer of a float's width."""
     return U64 if t is F64 else U32 if t is F32 else U16
 
 
-def _with_bits(m: Machine[V], t: ScalarType, a: V, change: Callable[[ScalarType, V], V]) -> V:
-    bits = _bits_of(t)
-    if t.bits == 16:
-        return change(bits, a)
-    return m.bitcast(bits, t, change(bits, m.bitcast(t, bits, a)))
+def change_sign(m: Machine[V], t: ScalarType, a: V, *, negate: bool) -> V:
+    """A float without its sign, or with the opposite one (`negate`)."""
+    bits, sign = bits_of(t), 1 << (t.bits - 1)
+    whole = m.bitcast(t, bits, a)
+    changed = (
+        m.bit_xor(bits, whole, m.constant(bits, sign)) if negate else m.bit_and(bits, whole, m.constant(bits, sign - 1))
+    )
+    return m.bitcast(bits, t, changed)
 
 
-@row("abs{.ftz}.type d, a", types="f32 f64 f16 bf16", section="9.7.3.9", pipe=Pipe.FP32)
-def abs_float(m: Machine[V], f: Form, a: V) -> V:
+@row("abs{.ftz}.f32 d, a", section="9.7.3.9", pipe=Pipe.FP32)
+def abs_single(m: Machine[V], f: Form, a: V) -> V:
     """d = |a|."""
-    t = f.type
-    value = _with_bits(m, t, a, lambda bits, x: m.bit_and(bits, x, m.constant(bits, (1 << (t.bits - 1)) - 1)))
-    return flush(m, f, value) if t is F32 else value
+    return flush(m, f, change_sign(m, f.type, a, negate=False))
 
 
-@row("neg{.ftz}.type d, a", types="f32 f64 f16 bf16", section="9.7.3.10", pipe=Pipe.FP32)
-def neg_float(m: Machine[V], f: Form, a: V) -> V:
+@row("neg{.ftz}.f32 d, a", section="9.7.3.10", pipe=Pipe.FP32)
+def neg_single(m: Machine[V], f: Form, a: V) -> V:
     """d = -a."""
-    t = f.type
-    value = _with_bits(m, t, a, lambda bits, x: m.bit_xor(bits, x, m.constant(bits, 1 << (t.bits - 1))))
-    return flush(m, f, value) if t is F32 else value
+    return flush(m, f, change_sign(m, f.type, a, negate=True))
+
+
+@row("abs.f64 d, a", section="9.7.3.9", pipe=Pipe.FP64)
+def abs_double(m: Machine[V], f: Form, a: V) -> V:
+    """d = |a|."""
+    return change_sign(m, f.type, a, negate=False)
+
+
+@row("neg.f64 d, a", section="9.7.3.10", pipe=Pipe.FP64)
+def neg_double(m: Machine[V], f: Form, a: V) -> V:
+    """d = -a."""
+    return change_sign(m, f.type, a, negate=True)
 
 
 @row("copysign.type d, a, b", types="f32 f64", section="9.7.3.2", pipe=Pipe.FP32)
 def copysign(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = the magnitude of b with the sign of a."""
-    t, bits = f.type, _bits_of(f.type)
+    t, bits = f.type, bits_of(f.type)
     sign, size = m.constant(bits, 1 << (t.bits - 1)), m.constant(bits, (1 << (t.bits - 1)) - 1)
     a, b = m.bitcast(t, bits, a), m.bitcast(t, bits, b)
     return m.bitcast(bits, t, m.bit_or(bits, m.bit_and(bits, a, sign), m.bit_and(bits, b, size)))
@@ -228,7 +191,7 @@ def copysign(m: Machine[V], f: Form, a: V, b: V) -> V:
 
 def pick_extreme(m: Machine[V], t: ScalarType, a: V, b: V, *, larger: bool, keep_nan: bool) -> V:
     """The larger or smaller: +0 above -0; NaN gives way to a number, unless it is to be kept (PTX manual, 9.7.3.11)."""
-    bits = _bits_of(t)
+    bits = bits_of(t)
     size = 1 << (t.bits - 1)
     a_bits, b_bits = m.bitcast(t, bits, a), m.bitcast(t, bits, b)
     zeros = m.bit_and(bits, m.bit_or(bits, a_bits, b_bits), m.constant(bits, size - 1))
@@ -246,102 +209,22 @@ def pick_extreme(m: Machine[V], t: ScalarType, a: V, b: V, *, larger: bool, keep
     return m.bitcast(bits, t, both)
 
 
-_EXTREMES = {"nan": "NaN"}
+EXTREMES = {"nan": "NaN"}
+"""The modifier under which a NaN operand gives NaN."""
 
 
-@row("min{.ftz}{.nan}.type d, a, b", types="f32 f64", groups=_EXTREMES, section="9.7.3.11", pipe=Pipe.FP32)
 def min_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = the smaller number."""
     a, b = flush(m, f, a), flush(m, f, b)
     return pick_extreme(m, f.type, a, b, larger=False, keep_nan=f.has("NaN"))
 
 
-@row("max{.ftz}{.nan}.type d, a, b", types="f32 f64", groups=_EXTREMES, section="9.7.3.12", pipe=Pipe.FP32)
 def max_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = the larger number."""
     a, b = flush(m, f, a), flush(m, f, b)
     return pick_extreme(m, f.type, a, b, larger=True, keep_nan=f.has("NaN"))
 
 
-# --- f16 and bf16 -------------------------------------------------------------------------------------------------
-
-
-def _narrow_op(m: Machine[V], f: Form, operation: Callable[..., V], t: ScalarType, *operands: V) -> V:
-    """An operation in single precision, rounded once more: exact for add, sub and mul, since 24 ≥ 2 · 11 + 2."""
-    singles = [to_single(m, t, a) for a in operands]
-    return from_single(m, t, saturate(m, f, operation(F32, *singles)))
-
-
-def fma_narrow(m: Machine[V], f: Form, t: ScalarType, a: V, b: V, c: V) -> V:
-    """a × b + c in f16 or bf16, rounded once (through a double rounded to odd)."""
-    wide = [m.resize_float(F32, F64, to_single(m, t, x)) for x in (a, b, c)]
-    total, rest = two_sum(m, m.float_mul(F64, wide[0], wide[1]), wide[2])
-    single = saturate(m, f, double_to_single_odd(m, to_odd(m, total, rest)))
-    if f.has("relu"):
-        single = m.select(F32, m.compare(F32, "lt", single, m.constant(F32, 0.0)), m.constant(F32, 0.0), single)
-    return from_single(m, t, single)
-
-
-def map_pair(m: Machine[V], operation: Callable[..., V], *operands: V) -> V:
-    """A 16-bit operation on both halves of packed 32-bit values."""
-    sixteen = m.constant(U32, 16)
-    low = operation(*(m.resize(U32, U16, a) for a in operands))
-    high = operation(*(m.resize(U32, U16, m.shift_right(U32, a, sixteen)) for a in operands))
-    return m.bit_or(U32, m.resize(U16, U32, low), m.shift_left(U32, m.resize(U16, U32, high), sixteen))
-
-
-def _either(m: Machine[V], f: Form, operation: Callable[..., V], *operands: V) -> V:
-    t = packed_element(f.type)
-    if t is f.type:
-        return operation(t, *operands)
-    return map_pair(m, partial(operation, t), *operands)
-
-
-@row("add{.rn}{.ftz}{.sat}.type d, a, b", types=f"{_NARROW} {_PACKED}", section="9.7.4.1", pipe=Pipe.FP16, flops=1)
-def add_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = a + b."""
-    return _either(m, f, partial(_narrow_op, m, f, m.float_add), a, b)
-
-
-@row("sub{.rn}{.ftz}{.sat}.type d, a, b", types=f"{_NARROW} {_PACKED}", section="9.7.4.2", pipe=Pipe.FP16, flops=1)
-def sub_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = a - b."""
-    return _either(m, f, partial(_narrow_op, m, f, m.float_sub), a, b)
-
-
-@row("mul{.rn}{.ftz}{.sat}.type d, a, b", types=f"{_NARROW} {_PACKED}", section="9.7.4.3", pipe=Pipe.FP16, flops=1)
-def mul_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = a × b."""
-    return _either(m, f, partial(_narrow_op, m, f, m.float_mul), a, b)
-
-
-@row(
-    "fma.rn{.ftz}{.sat}{.relu}.type d, a, b, c",
-    types=f"{_NARROW} {_PACKED}",
-    section="9.7.4.4",
-    pipe=Pipe.FP16,
-    flops=2,
-)
-def fma_half(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
-    """d = a × b + c, rounded once."""
-    return _either(m, f, partial(fma_narrow, m, f), a, b, c)
-
-
-def _extreme_narrow(m: Machine[V], f: Form, a: V, b: V, *, larger: bool) -> V:
-    def pick(t: ScalarType, x: V, y: V) -> V:
-        singles = (to_single(m, t, x), to_single(m, t, y))
-        return from_single(m, t, pick_extreme(m, F32, *singles, larger=larger, keep_nan=f.has("NaN")))
-
-    return _either(m, f, pick, a, b)
-
-
-@row("min{.ftz}{.nan}.type d, a, b", types=f"{_NARROW} {_PACKED}", groups=_EXTREMES, section="9.7.4.7", pipe=Pipe.FP16)
-def min_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = the smaller number."""
-    return _extreme_narrow(m, f, a, b, larger=False)
-
-
-@row("max{.ftz}{.nan}.type d, a, b", types=f"{_NARROW} {_PACKED}", groups=_EXTREMES, section="9.7.4.8", pipe=Pipe.FP16)
-def max_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = the larger number."""
-    return _extreme_narrow(m, f, a, b, larger=True)
+for _modifiers, _pipe in (("{.ftz}{.nan}.f32", Pipe.FP32), (".f64", Pipe.FP64)):
+    row(f"min{_modifiers} d, a, b", groups=EXTREMES, section="9.7.3.11", pipe=_pipe)(min_float)
+    row(f"max{_modifiers} d, a, b", groups=EXTREMES, section="9.7.3.12", pipe=_pipe)(max_float)

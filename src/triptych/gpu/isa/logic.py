@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from triptych.gpu.isa.floating import to_single
 from triptych.gpu.isa.machine import Machine, V
+from triptych.gpu.isa.modifiers import flush, flush_narrow, to_single
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import F32, PRED, U32, U64, ScalarType
 
 _BITS = "pred b16 b32 b64"
-_COMPARED = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 f16 bf16"
-_RELATIONS = {"relation": "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan", "combine": "and or xor"}
+_COMBINE = {"combine": "and or xor"}
+_SIGNED_RELATIONS = "eq ne lt le gt ge"
+_FLOAT_RELATIONS = "eq ne lt le gt ge equ neu ltu leu gtu geu num nan"
+_COMPARISONS = (
+    ("b16 b32 b64", "eq ne", ""),
+    ("s16 s32 s64", _SIGNED_RELATIONS, ""),
+    ("u16 u32 u64", f"{_SIGNED_RELATIONS} lo ls hi hs", ""),
+    ("f32 f16", _FLOAT_RELATIONS, "{.ftz}"),
+    ("f64 bf16", _FLOAT_RELATIONS, ""),
+)
+"""Types, the relations that they have, and whether subnormals may be flushed (PTX manual, 9.3.1)."""
 _UNSIGNED_NAMES = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
@@ -98,55 +107,55 @@ def shf(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     return m.resize(U64, U32, m.shift_right(U64, m.shift_left(U64, whole, wide), m.constant(U64, 32)))
 
 
-def relate(m: Machine[V], t: ScalarType, relation: str, a: V, b: V) -> V:
+def relate(m: Machine[V], f: Form, t: ScalarType, a: V, b: V) -> V:
     """A comparison by the manual's name for it (PTX manual, 9.3.1): `ltu` holds for NaN too, `lo` is unsigned."""
+    relation = f.get("relation")
     if t.is_float and t.bits == 16:
-        a, b, t = to_single(m, t, a), to_single(m, t, b), F32
+        a, b = (to_single(m, t, flush_narrow(m, f, t, x)) for x in (a, b))
+        t = F32
+    elif t is F32:
+        a, b = flush(m, f, a), flush(m, f, b)
     relation = _UNSIGNED_NAMES.get(relation, relation)
     if relation.endswith("u"):
         return m.bit_or(PRED, m.compare(t, relation[:-1], a, b), m.compare(t, "nan", a, b))
     return m.compare(t, relation, a, b)
 
 
-@row(
-    "setp.relation{.ftz}.type p:pred|q:pred, a, b",
-    types=_COMPARED,
-    groups=_RELATIONS,
-    section="9.7.6.2",
-    pipe=Pipe.INTEGER,
-)
 def setp(m: Machine[V], f: Form, a: V, b: V) -> tuple[V, V]:
     """p = a compared with b; q = the opposite."""
-    truth = relate(m, f.type, f.get("relation"), a, b)
+    truth = relate(m, f, f.type, a, b)
     return truth, m.bit_xor(PRED, truth, m.constant(PRED, 1))
 
 
-@row(
-    "setp.relation.combine{.ftz}.type p:pred|q:pred, a, b, c:pred",
-    types=_COMPARED,
-    groups=_RELATIONS,
-    section="9.7.6.2",
-    pipe=Pipe.INTEGER,
-)
 def setp_combined(m: Machine[V], f: Form, a: V, b: V, c: V) -> tuple[V, V]:
     """p = (a compared with b) combined with c; q = the opposite comparison combined with c."""
     combine = {"and": m.bit_and, "or": m.bit_or, "xor": m.bit_xor}[f.get("combine")]
-    truth = relate(m, f.type, f.get("relation"), a, b)
+    truth = relate(m, f, f.type, a, b)
     return combine(PRED, truth, c), combine(PRED, m.bit_xor(PRED, truth, m.constant(PRED, 1)), c)
 
 
-@row(
-    "set.relation{.ftz}.dtype.type d:dtype, a, b",
-    types={"dtype": "u32 s32 f32", "type": _COMPARED},
-    groups=_RELATIONS,
-    section="9.7.6.1",
-    pipe=Pipe.INTEGER,
-)
 def set_(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = all ones (1.0 for f32) where the comparison holds, else 0."""
     target = f.types["dtype"]
-    truth = relate(m, f.types["type"], f.get("relation"), a, b)
+    truth = relate(m, f, f.types["type"], a, b)
     return m.select(target, truth, m.constant(target, 1.0 if target.is_float else -1), m.constant(target, 0))
+
+
+for _kinds, _names, _flushes in _COMPARISONS:
+    _groups = {"relation": _names}
+    _set_types = {"dtype": "u32 s32 f32", "type": _kinds}
+    row(
+        f"setp.relation{_flushes}.type p:pred|q:pred, a, b",
+        types=_kinds, groups=_groups, section="9.7.6.2", pipe=Pipe.INTEGER,
+    )(setp)  # fmt: skip
+    row(
+        f"setp.relation.combine{_flushes}.type p:pred|q:pred, a, b, c:pred",
+        types=_kinds, groups=_groups | _COMBINE, section="9.7.6.2", pipe=Pipe.INTEGER,
+    )(setp_combined)  # fmt: skip
+    row(
+        f"set.relation{_flushes}.dtype.type d:dtype, a, b",
+        types=_set_types, groups=_groups, section="9.7.6.1", pipe=Pipe.INTEGER,
+    )(set_)  # fmt: skip
 
 
 @row(

@@ -31,10 +31,10 @@ def mov(m: Machine[V], f: Form, a: V) -> V:
 
 
 def _to_generic(m: Machine[V], f: Form, a: V) -> V:
-    return m.add(U64, a, m.constant(U64, WINDOWS[f.get("space")]))
+    return m.add(U64, a, m.constant(U64, WINDOWS[_space(f)]))
 
 
-_CVTA = {"space": "global shared local const param", "unit": "shared::cta"}
+_CVTA = {"space": "global shared local const param shared::cta"}
 
 
 @row("cvta.space.u64 d, a", groups=_CVTA, section="9.7.9.20", pipe=Pipe.INTEGER)
@@ -46,7 +46,7 @@ def cvta(m: Machine[V], f: Form, a: V) -> V:
 @row("cvta.to.space.u64 d, a", groups=_CVTA, section="9.7.9.20", pipe=Pipe.INTEGER)
 def cvta_to(m: Machine[V], f: Form, a: V) -> V:
     """d = a generic address as a place in the space."""
-    return m.sub(U64, a, m.constant(U64, WINDOWS[f.get("space")]))
+    return m.sub(U64, a, m.constant(U64, WINDOWS[_space(f)]))
 
 
 _SPACES = {"space": "global shared local param const shared::cta param::entry param::func"}

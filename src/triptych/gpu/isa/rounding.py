@@ -7,7 +7,7 @@ or bfloat16s is exact there, and a sum is kept as a rounded value plus its exact
 from __future__ import annotations
 
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.types import F16, F32, F64, PRED, U16, U32, U64
+from triptych.gpu.isa.types import F16, F32, F64, PRED, U16, U32, U64, ScalarType
 
 
 def two_sum(m: Machine[V], a: V, b: V) -> tuple[V, V]:
@@ -56,27 +56,41 @@ def double_to_single_odd(m: Machine[V], a: V) -> V:
 
 
 def single_to_bfloat(m: Machine[V], a: V, mode: str = "rn") -> V:
-    """A single's bfloat16 bits, to nearest even (`rn`) or towards zero (`rz`); NaN becomes 0x7fff."""
+    """A single's bfloat16 bits, to nearest even (`rn`), towards zero (`rz`), down (`rm`) or up (`rp`); NaN: 0x7fff."""
     bits = m.bitcast(F32, U32, a)
-    sixteen = m.constant(U32, 16)
+    sixteen, low = m.constant(U32, 16), m.constant(U32, 0xFFFF)
     if mode == "rn":
         lowest = m.bit_and(U32, m.shift_right(U32, bits, sixteen), m.constant(U32, 1))
         bits = m.add(U32, bits, m.add(U32, lowest, m.constant(U32, 0x7FFF)))
+    elif mode != "rz":
+        away = m.compare(U32, "ge" if mode == "rm" else "lt", bits, m.constant(U32, 0x8000_0000))
+        bits = m.select(U32, away, m.add(U32, bits, low), bits)
     high = m.shift_right(U32, bits, sixteen)
     nan = m.compare(F32, "nan", a, a)
     return m.resize(U32, U16, m.select(U32, nan, m.constant(U32, 0x7FFF), high))
 
 
 def single_to_half(m: Machine[V], a: V, mode: str = "rn") -> V:
-    """A single's f16 bits, to nearest even or towards zero; NaN becomes 0x7fff."""
+    """A single's f16 bits, rounded as `single_to_bfloat` says; NaN becomes 0x7fff."""
     half = m.resize_float(F32, F16, a)
-    if mode == "rz":
-        magnitude = m.constant(U32, 0x7FFF_FFFF)
-        back = m.bit_and(U32, m.bitcast(F32, U32, m.resize_float(F16, F32, half)), magnitude)
-        above = m.compare(U32, "gt", back, m.bit_and(U32, m.bitcast(F32, U32, a), magnitude))
-        half = m.select(U16, above, m.sub(U16, half, m.constant(U16, 1)), half)
+    if mode != "rn":
+        back = m.resize_float(F16, F32, half)
+        too_high, too_low = m.compare(F32, "gt", back, a), m.compare(F32, "lt", back, a)
+        negative = m.compare(F32, "lt", a, m.constant(F32, 0.0))
+        half = _direct(m, U16, mode, half, too_high, too_low, negative)
     nan = m.compare(F32, "nan", a, a)
     return m.select(U16, nan, m.constant(U16, 0x7FFF), half)
+
+
+def directed_sum(m: Machine[V], mode: str, a: V, b: V) -> V:
+    """The exact sum of two doubles rounded to single precision; a sum of 0 is -0 when rounded down."""
+    total, rest = two_sum(m, a, b)
+    if mode == "rm":
+        bits_a, bits_b, bits = (m.bitcast(F64, U64, x) for x in (a, b, total))
+        sign = m.bit_and(U64, m.bit_or(U64, bits_a, bits_b), m.constant(U64, 1 << 63))
+        zero = m.compare(F64, "eq", total, m.constant(F64, 0.0))
+        total = m.bitcast(U64, F64, m.select(U64, zero, m.bit_or(U64, bits, sign), bits))
+    return directed_single(m, mode, total, rest)
 
 
 def directed_single(m: Machine[V], mode: str, total: V, rest: V) -> V:
@@ -86,30 +100,36 @@ def directed_single(m: Machine[V], mode: str, total: V, rest: V) -> V:
     zero = m.constant(F64, 0.0)
     # nearest - (total + rest): the difference of the first two is exact, since both are near each other.
     excess = m.float_sub(F64, m.float_sub(F64, back, total), rest)
+    too_high, too_low = m.compare(F64, "gt", excess, zero), m.compare(F64, "lt", excess, zero)
     negative = m.compare(F64, "lt", total, zero)
-    too_high = m.compare(F64, "gt", excess, zero)
-    too_low = m.compare(F64, "lt", excess, zero)
+    return m.bitcast(U32, F32, _direct(m, U32, mode, m.bitcast(F32, U32, nearest), too_high, too_low, negative))
+
+
+def directed_double(m: Machine[V], mode: str, total: V, rest: V) -> V:
+    """Total + rest rounded to double precision, total being finite and the double that is nearest to the sum."""
+    zero = m.constant(F64, 0.0)
+    too_high, too_low = m.compare(F64, "lt", rest, zero), m.compare(F64, "gt", rest, zero)
+    negative = m.compare(F64, "lt", total, zero)
+    return m.bitcast(U64, F64, _direct(m, U64, mode, m.bitcast(F64, U64, total), too_high, too_low, negative))
+
+
+def _direct(m: Machine[V], t: ScalarType, mode: str, bits: V, too_high: V, too_low: V, negative: V) -> V:
+    """The bits of a float that was rounded to nearest, moved to the neighbour that a directed mode asks for."""
     if mode == "rm":
-        return _neighbour(m, nearest, too_high, upwards=False)
+        return _neighbour(m, t, bits, too_high, upwards=False)
     if mode == "rp":
-        return _neighbour(m, nearest, too_low, upwards=True)
-    not_negative = m.bit_xor(PRED, negative, m.constant(PRED, 1))
-    down = _neighbour(m, nearest, m.bit_and(PRED, too_high, not_negative), upwards=False)
-    return _neighbour(m, down, m.bit_and(PRED, too_low, negative), upwards=True)
+        return _neighbour(m, t, bits, too_low, upwards=True)
+    positive = m.bit_xor(PRED, negative, m.constant(PRED, 1))
+    down = _neighbour(m, t, bits, m.bit_and(PRED, too_high, positive), upwards=False)
+    return _neighbour(m, t, down, m.bit_and(PRED, too_low, negative), upwards=True)
 
 
-def _neighbour(m: Machine[V], a: V, where: V, *, upwards: bool) -> V:
-    """The next single upwards (or downwards) where asked, a elsewhere."""
-    bits = m.bitcast(F32, U32, a)
-    one = m.constant(U32, 1)
-    sign = m.constant(U32, 0x8000_0000)
-    zero_bits = m.compare(U32, "eq", m.bit_and(U32, bits, m.constant(U32, 0x7FFF_FFFF)), m.constant(U32, 0))
-    negative = m.compare(U32, "ge", bits, sign)
-    away, towards = m.add(U32, bits, one), m.sub(U32, bits, one)
-    if upwards:
-        moved = m.select(U32, negative, towards, away)
-        moved = m.select(U32, zero_bits, one, moved)
-    else:
-        moved = m.select(U32, negative, away, towards)
-        moved = m.select(U32, zero_bits, m.constant(U32, 0x8000_0001), moved)
-    return m.bitcast(U32, F32, m.select(U32, where, moved, bits))
+def _neighbour(m: Machine[V], t: ScalarType, bits: V, where: V, *, upwards: bool) -> V:
+    """The bits of the next float upwards (or downwards) where asked, the same elsewhere."""
+    one, sign = m.constant(t, 1), m.constant(t, 1 << (t.bits - 1))
+    negative = m.compare(t, "ge", bits, sign)
+    zero = m.compare(t, "eq", m.bit_and(t, bits, m.constant(t, (1 << (t.bits - 1)) - 1)), m.constant(t, 0))
+    away, towards = m.add(t, bits, one), m.sub(t, bits, one)
+    moved = m.select(t, negative, *((towards, away) if upwards else (away, towards)))
+    moved = m.select(t, zero, one if upwards else m.constant(t, (1 << (t.bits - 1)) + 1), moved)
+    return m.select(t, where, moved, bits)

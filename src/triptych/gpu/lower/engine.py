@@ -15,7 +15,16 @@ from llvmlite import ir
 from triptych.core.cache import cache as disk_cache
 from triptych.core.cache import key_of
 from triptych.gpu.lower.machine import build_shuffle
-from triptych.gpu.lower.memory import Access, Helper, build_copy, copy_name, needed_by, needed_by_copy
+from triptych.gpu.lower.memory import (
+    Access,
+    Helper,
+    build_copy,
+    copy_name,
+    fallback_name,
+    needed_by,
+    needed_by_copy,
+    ways_of,
+)
 from triptych.gpu.lower.scheduler import build_scheduler
 
 _LOCK = threading.RLock()
@@ -117,7 +126,8 @@ def require_access(access: Access) -> None:
         require_scheduler()
         for other in needed_by(access):
             require_access(other)
-        _require(access.name, lambda: Helper(access).module)
+        fallbacks = [fallback_name(access, way) for way in ways_of(access)]
+        _require(access.name, lambda: Helper(access).module, access.name, *fallbacks)
 
 
 def require_copy(size: int) -> None:

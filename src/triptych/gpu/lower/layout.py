@@ -16,6 +16,8 @@ NO_STOP = (1 << 63) - 1
 
 EXITED = 0x7FFF_FFFF
 """A lane's next block once it has ended."""
+SCRATCH_BYTES = 1024
+"""A worker's memory for the vectors of one access: 32 lanes of at most 32 bytes."""
 WAITING = 0x4000_0000
 """Added to a lane's next block while it waits at a block barrier."""
 
@@ -77,7 +79,7 @@ class Context(Record):
         " threads warp_count thread_indices index_stride parameters shared shared_size local local_size frames"
         " frame_size warps sites block_counts divergent_counts fuel stop_block budget converged masked storages"
         " storage_count symbols barriers warp_index fault_kind fault_site fault_address fault_lane fault_warp"
-        " fault_block done_blocks fault_size"
+        " fault_block done_blocks fault_size scratch"
     )
 
 

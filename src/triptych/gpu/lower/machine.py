@@ -29,7 +29,7 @@ from triptych.gpu.lower.emitter import (
     vector,
 )
 from triptych.gpu.lower.layout import WARP_SIZE, Context
-from triptych.gpu.lower.memory import Access, copy_name, require_inline
+from triptych.gpu.lower.memory import Access, copy_name, emit_inline
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,10 +310,10 @@ class LlvmMachine:
             space, address = "global", self._apply(self.b.add, address, window)
         access = Access("load", _helper_space(space), t.bytes, count)
         if space == "shared" and address.uniform:
-            parts = self._parts(self._call_short(access, "one", address), count)
+            parts = self._access_inline(access, "one", address)
             return [self.bitcast(_bits_type(t), t, Value(p, True)) for p in parts]
         if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
-            parts = self._parts(self._call_short(access, "run", address), count)
+            parts = self._access_inline(access, "run", address)
         else:
             parts = self._parts(self._access(access, address, ()), count)
         bits = ir.IntType(t.bits)
@@ -324,7 +324,9 @@ class LlvmMachine:
     def _parts(self, given: ir.Value, count: int) -> list[ir.Value]:
         return [given] if count == 1 else [self.b.extract_value(given, i) for i in range(count)]
 
-    def _call_short(self, access: Access, way: str, address: Value, values: Sequence[ir.Value] = ()) -> ir.Value:
+    def _access_inline(
+        self, access: Access, way: str, address: Value, values: Sequence[ir.Value] = ()
+    ) -> list[ir.Value]:
         """A shared access whose lanes are known to reach for one element (`one`) or for neighbours (`run`)."""
         assert self.site is not None, "a memory instruction has a site"
         place = address.ir
@@ -332,8 +334,7 @@ class LlvmMachine:
             most = ir.Constant(I64, 0xFFFF_FFFF)
             beyond = self.b.icmp_unsigned(">", place, most)
             place = self.b.trunc(self.b.select(beyond, most, place), I32)
-        function = require_inline(self.e.module, access, way)
-        return self.b.call(function, [self.context, self.site, self.active, place, *values])
+        return emit_inline(self.e, access, way, (self.context, self.site, self.active, place), values)
 
     def _load_parameter(self, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
         base = self.b.inttoptr(self.e.load_field(Context, self.context, "parameters"), POINTER)
@@ -353,7 +354,7 @@ class LlvmMachine:
         access = Access("store", _helper_space(space), t.bytes, len(values))
         bits = [self._as_bits(t, v) for v in values]
         if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
-            self._call_short(access, "run", address, bits)
+            self._access_inline(access, "run", address, bits)
         else:
             self._access(access, address, bits)
 

@@ -15,7 +15,7 @@ from triptych.core.arrays import Storage
 from triptych.core.progress import Report
 from triptych.gpu.isa.spaces import PARAM_WINDOW
 from triptych.gpu.lower.engine import require_scheduler
-from triptych.gpu.lower.layout import FUEL, NO_STOP, WARP_SIZE, Context, Need, Site, StorageRow, Warp
+from triptych.gpu.lower.layout import FUEL, NO_STOP, SCRATCH_BYTES, WARP_SIZE, Context, Need, Site, StorageRow, Warp
 from triptych.gpu.run.kernel import Kernel
 
 _POLL_S = 0.05
@@ -135,6 +135,7 @@ def make_worker(kernel: Kernel, shared: Shared) -> Worker:
     warps[:, Warp.position("frame")] = frames.ctypes.data + numbers * analysis.frame_bytes
     sites = np.zeros((len(analysis.sites), Site.size() // 8), np.int64)
     sites[:, Site.position("low")] = 1  # an empty range: the first access looks its storage up
+    scratch = _aligned(SCRATCH_BYTES)
     blocks = len(analysis.graph.blocks)
     counts = np.zeros(2 * blocks + len(analysis.guarded_flops), np.int64)
     divergent = np.zeros(blocks, np.int64)
@@ -150,12 +151,13 @@ def make_worker(kernel: Kernel, shared: Shared) -> Worker:
         "fuel": FUEL, "budget": shared.budget, "converged": kernel.code("converged"),
         "masked": kernel.known_code("masked"), "storages": shared.table.rows.ctypes.data,
         "storage_count": len(shared.table.storages), "symbols": shared.symbols.ctypes.data,
+        "scratch": scratch.ctypes.data,
     }  # fmt: skip
     for axis, extent, size in zip("xyz", geometry.grid, geometry.block, strict=True):
         values[f"nctaid_{axis}"], values[f"ntid_{axis}"] = extent, size
     for name, value in values.items():
         setattr(context, name, value)
-    return Worker(context, sites, counts, divergent, [indices, block_shared, local, frames, warps])
+    return Worker(context, sites, counts, divergent, [indices, block_shared, local, frames, warps, scratch])
 
 
 def _aligned(size: int) -> NDArray[np.uint8]:

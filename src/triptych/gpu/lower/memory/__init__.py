@@ -9,7 +9,7 @@ from triptych.gpu.lower.memory.access import GENERIC_SITES, Access, needed_by
 from triptych.gpu.lower.memory.copies import build_copy, copy_name, needed_by_copy
 from triptych.gpu.lower.memory.counts import BankCount
 from triptych.gpu.lower.memory.helper import Helper
-from triptych.gpu.lower.memory.short import require_inline
+from triptych.gpu.lower.memory.inline import emit_inline, fallback_name, ways_of
 
 __all__ = [
     "GENERIC_SITES",
@@ -18,7 +18,9 @@ __all__ = [
     "Helper",
     "build_copy",
     "copy_name",
+    "emit_inline",
+    "fallback_name",
     "needed_by",
     "needed_by_copy",
-    "require_inline",
+    "ways_of",
 ]

@@ -167,7 +167,8 @@ class _Global(_Way):
 
     def _matches(self, low: ir.Value, high: ir.Value) -> ir.Value:
         """Whether [low, high) lies in the site's last storage."""
-        above = self.b.icmp_unsigned(">=", low, self.e.load_field(Site, self.helper.site, "low"))
+        # Signed: no storage lies in the upper half, where `high` could wrap around.
+        above = self.b.icmp_signed(">=", low, self.e.load_field(Site, self.helper.site, "low"))
         below = self.b.icmp_unsigned("<=", high, self.e.load_field(Site, self.helper.site, "high"))
         return self.b.and_(above, below)
 

@@ -6,6 +6,7 @@ from llvmlite import ir
 
 from triptych.gpu.lower.memory.access import Access
 from triptych.gpu.lower.memory.general import General
+from triptych.gpu.lower.memory.inline import build_fallbacks
 from triptych.gpu.lower.memory.short import build_short_ways
 
 
@@ -23,3 +24,4 @@ class Helper:
             general.linkage = "internal"
             general.attributes.add("noinline")
             build_short_ways(access, ir.Function(self.module, access.function_type, access.name), general)
+        build_fallbacks(self.module, access)

@@ -13,10 +13,15 @@ from triptych.gpu.lower.memory.access import Access
 
 def move_run(b: ir.IRBuilder, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
     """Loads or stores 32 · count neighbouring elements."""
-    count, wide = access.count, vector(access.element, WARP_SIZE * access.count)
     if access.kind == "store":
         b.store(interleave(b, values), place, align=1)
         return []
+    return read_run(b, access, place)
+
+
+def read_run(b: ir.IRBuilder, access: Access, place: ir.Value) -> list[ir.Value]:
+    """The `count` vectors of 32 · count neighbouring elements."""
+    count, wide = access.count, vector(access.element, WARP_SIZE * access.count)
     whole = b.load(place, align=1, typ=wide)
     if count == 1:
         return [whole]

@@ -17,7 +17,7 @@ def build_short_ways(access: Access, function: ir.Function, general: ir.Function
     context, site, mask, addresses, *values = function.args
     kind = addresses.type.element
     first = b.extract_element(addresses, ir.Constant(I32, 0))
-    way = (_ShortGlobal if access.space == "global" else _ShortShared)(e, access, context, site, first)
+    way = (_ShortGlobal if access.space == "global" else ShortShared)(e, access, context, site, first)
     distance = b.sub(addresses, e.splat(first))
     aligned = b.icmp_unsigned("==", b.and_(first, ir.Constant(kind, access.bytes - 1)), ir.Constant(kind, 0))
     eligible = b.and_(b.icmp_unsigned("==", mask, ir.Constant(I32, -1)), aligned)
@@ -53,7 +53,8 @@ class _ShortGlobal:
 
     def reaches(self, size: int) -> ir.Value:
         end = self.b.add(self.first, ir.Constant(I64, size))
-        above = self.b.icmp_unsigned(">=", self.first, self.e.load_field(Site, self.site, "low"))
+        # Signed: no storage lies in the upper half, where `end` could wrap around.
+        above = self.b.icmp_signed(">=", self.first, self.e.load_field(Site, self.site, "low"))
         below = self.b.icmp_unsigned("<=", end, self.e.load_field(Site, self.site, "high"))
         inside = self.b.and_(above, below)
         if size == self.access.bytes:
@@ -76,15 +77,17 @@ class _ShortGlobal:
         return self.b.inttoptr(host, POINTER)
 
 
-class _ShortShared:
+class ShortShared:
     """Shared memory."""
 
     def __init__(self, e: Emitter, access: Access, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
+        """An access of a full warp whose lane 0 reaches for `first`."""
         self.e, self.b, self.site = e, e.b, site
         self.context = context
         self.first = e.b.zext(first, I64)
 
     def reaches(self, size: int) -> ir.Value:
+        """Whether `size` bytes from there are the block's."""
         end = self.b.add(self.first, ir.Constant(I64, size))
         return self.b.icmp_unsigned("<=", end, self.e.load_field(Context, self.context, "shared_size"))
 
@@ -93,59 +96,3 @@ class _ShortShared:
         self.e.add_field(Site, self.site, counter, ir.Constant(I64, 1))
         base = self.b.inttoptr(self.e.load_field(Context, self.context, "shared"), POINTER)
         return self.e.offset(base, self.first)
-
-
-def require_inline(module: ir.Module, access: Access, way: str) -> ir.Function:
-    """A shared access with a scalar address, to be inlined: `one` element for all lanes, or a `run` of neighbours.
-
-    `(context, site, mask, address, values…)`; a load of `one` gives scalars. What is not simple goes to the helper.
-    """
-    name = f"{access.name}.{way}"
-    known = module.globals.get(name)
-    if known is not None:
-        return known
-    result = access.result_type
-    if way == "one" and access.results:
-        result = access.element if access.results == 1 else ir.LiteralStructType([access.element] * access.results)
-    values = [vector(access.element)] * access.operands
-    kind = ir.FunctionType(result, [POINTER, POINTER, I32, I32, *values])
-    function = ir.Function(module, kind, name)
-    function.linkage = "internal"
-    function.attributes.add("alwaysinline")
-    _build_inline(access, way, function)
-    return function
-
-
-def _build_inline(access: Access, way: str, function: ir.Function) -> None:
-    e = Emitter(function)
-    b = e.b
-    context, site, mask, address, *operands = function.args
-    size = access.bytes if way == "one" else WARP_SIZE * access.bytes
-    short = _ShortShared(e, access, context, site, address)
-    low = b.and_(address, ir.Constant(I32, access.bytes - 1))
-    simple = b.and_(b.icmp_unsigned("==", low, ir.Constant(I32, 0)), b.icmp_unsigned("==", mask, ir.Constant(I32, -1)))
-    simple = b.and_(simple, short.reaches(size))
-    inside, other = e.block("inside"), e.block("other")
-    b.cbranch(simple, inside, other)
-    b.position_at_end(inside)
-    place = short.enter(size, "same" if way == "one" else "neighbours")
-    if way == "run":
-        return_all(b, access, move_run(b, access, place, operands))
-    else:
-        return_all(
-            b,
-            access,
-            [b.load(e.offset(place, i * access.size), align=1, typ=access.element) for i in range(access.count)],
-        )
-    b.position_at_end(other)
-    spread = e.splat(address) if way == "one" else b.add(e.splat(address), lanes(I32, access.bytes))
-    given = e.intrinsic(access.name, access.result_type, [context, site, mask, spread, *operands])
-    if not access.results:
-        b.ret_void()
-    elif way == "run":
-        b.ret(given)
-    else:
-        first = e.count_trailing_zeros(mask)
-        index = b.and_(first, ir.Constant(I32, WARP_SIZE - 1))
-        parts = [given] if access.results == 1 else [b.extract_value(given, i) for i in range(access.results)]
-        return_all(b, access, [b.extract_element(part, index) for part in parts])

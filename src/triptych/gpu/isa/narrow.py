@@ -1,0 +1,111 @@
+"""Half-precision arithmetic: f16, bf16 and pairs of them (PTX manual, 9.7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from triptych.gpu.isa.floating import EXTREMES, change_sign, pick_extreme
+from triptych.gpu.isa.machine import Machine, V
+from triptych.gpu.isa.modifiers import clamp_negative, flush_narrow, from_single, saturate, to_single
+from triptych.gpu.isa.rounding import double_to_single_odd, to_odd, two_sum
+from triptych.gpu.isa.table import Form, Pipe, row
+from triptych.gpu.isa.types import F32, F64, U16, U32, ScalarType, packed_element
+
+
+def _narrow_op(m: Machine[V], f: Form, operation: Callable[..., V], t: ScalarType, *operands: V) -> V:
+    """An operation in single precision, rounded once more: exact for add, sub and mul, since 24 ≥ 2 · 11 + 2."""
+    singles = [to_single(m, t, flush_narrow(m, f, t, a)) for a in operands]
+    return flush_narrow(m, f, t, from_single(m, t, saturate(m, f, operation(F32, *singles))))
+
+
+def fma_narrow(m: Machine[V], f: Form, t: ScalarType, a: V, b: V, c: V) -> V:
+    """a × b + c in f16 or bf16, rounded once (through a double rounded to odd)."""
+    wide = [m.resize_float(F32, F64, to_single(m, t, flush_narrow(m, f, t, x))) for x in (a, b, c)]
+    total, rest = two_sum(m, m.float_mul(F64, wide[0], wide[1]), wide[2])
+    single = saturate(m, f, double_to_single_odd(m, to_odd(m, total, rest)))
+    return flush_narrow(m, f, t, from_single(m, t, clamp_negative(m, f, single)))
+
+
+def _map_pair(m: Machine[V], operation: Callable[..., V], *operands: V) -> V:
+    """A 16-bit operation on both halves of packed 32-bit values."""
+    sixteen = m.constant(U32, 16)
+    low = operation(*(m.resize(U32, U16, a) for a in operands))
+    high = operation(*(m.resize(U32, U16, m.shift_right(U32, a, sixteen)) for a in operands))
+    return m.bit_or(U32, m.resize(U16, U32, low), m.shift_left(U32, m.resize(U16, U32, high), sixteen))
+
+
+def either(m: Machine[V], f: Form, operation: Callable[..., V], *operands: V) -> V:
+    """A 16-bit operation `(type, *operands)` on values, or on both halves where the instruction's type is a pair."""
+    t = packed_element(f.type)
+    if t is f.type:
+        return operation(t, *operands)
+    return _map_pair(m, partial(operation, t), *operands)
+
+
+def _signed_narrow(m: Machine[V], f: Form, a: V, *, negate: bool) -> V:
+    def of_one(t: ScalarType, x: V) -> V:
+        return flush_narrow(m, f, t, change_sign(m, t, x, negate=negate))
+
+    return either(m, f, of_one, a)
+
+
+def abs_narrow(m: Machine[V], f: Form, a: V) -> V:
+    """d = |a|."""
+    return _signed_narrow(m, f, a, negate=False)
+
+
+def neg_narrow(m: Machine[V], f: Form, a: V) -> V:
+    """d = -a."""
+    return _signed_narrow(m, f, a, negate=True)
+
+
+def add_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
+    """d = a + b."""
+    return either(m, f, partial(_narrow_op, m, f, m.float_add), a, b)
+
+
+def sub_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
+    """d = a - b."""
+    return either(m, f, partial(_narrow_op, m, f, m.float_sub), a, b)
+
+
+def mul_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
+    """d = a × b."""
+    return either(m, f, partial(_narrow_op, m, f, m.float_mul), a, b)
+
+
+def fma_half(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
+    """d = a × b + c, rounded once."""
+    return either(m, f, partial(fma_narrow, m, f), a, b, c)
+
+
+def _extreme_narrow(m: Machine[V], f: Form, a: V, b: V, *, larger: bool) -> V:
+    def pick(t: ScalarType, x: V, y: V) -> V:
+        singles = (to_single(m, t, flush_narrow(m, f, t, x)), to_single(m, t, flush_narrow(m, f, t, y)))
+        return from_single(m, t, pick_extreme(m, F32, *singles, larger=larger, keep_nan=f.has("NaN")))
+
+    return either(m, f, pick, a, b)
+
+
+def min_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
+    """d = the smaller number."""
+    return _extreme_narrow(m, f, a, b, larger=False)
+
+
+def max_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
+    """d = the larger number."""
+    return _extreme_narrow(m, f, a, b, larger=True)
+
+
+for _kinds, _flushes, _clamps in (("f16 f16x2", "{.ftz}", "{.sat}"), ("bf16 bf16x2", "", "")):
+    _row = partial(row, types=_kinds, pipe=Pipe.FP16)
+    _row(f"abs{_flushes}.type d, a", section="9.7.4.6")(abs_narrow)
+    _row(f"neg{_flushes}.type d, a", section="9.7.4.5")(neg_narrow)
+    _row(f"add{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.1", flops=1)(add_narrow)
+    _row(f"sub{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.2", flops=1)(sub_narrow)
+    _row(f"mul{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.3", flops=1)(mul_narrow)
+    _row(f"fma.rn{_flushes}{_clamps}.type d, a, b, c", section="9.7.4.4", flops=2)(fma_half)
+    _row(f"fma.rn{_flushes}.relu.type d, a, b, c", section="9.7.4.4", flops=2)(fma_half)
+    _row(f"min{_flushes}{{.nan}}.type d, a, b", groups=EXTREMES, section="9.7.4.7")(min_narrow)
+    _row(f"max{_flushes}{{.nan}}.type d, a, b", groups=EXTREMES, section="9.7.4.8")(max_narrow)

@@ -1,0 +1,105 @@
+"""Shared accesses whose lanes are known to reach for one element (`one`) or for neighbours (`run`), inside a kernel.
+
+The kernel holds the short way itself: a few scalar instructions, and the access. What is not simple (a partial mask,
+a fault) goes to a fallback that keeps every register and passes vectors through the worker's scratch memory, so that
+the kernel's own values stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from triptych.gpu.lower.emitter import I32, POINTER, VOID, Emitter, lanes
+from triptych.gpu.lower.layout import WARP_SIZE, Context
+from triptych.gpu.lower.memory.access import Access
+from triptych.gpu.lower.memory.moves import interleave, read_run
+from triptych.gpu.lower.memory.short import ShortShared
+
+WAYS = ("run", "one")
+_KEEPS_REGISTERS = "preserve_allcc"
+
+
+def fallback_name(access: Access, way: str) -> str:
+    """The symbol of a fallback."""
+    return f"{access.name}.{way}"
+
+
+def ways_of(access: Access) -> tuple[str, ...]:
+    """The ways in which a helper's accesses can stand inside a kernel: stores of one element have none."""
+    if access.space != "shared" or access.is_atomic:
+        return ()
+    return WAYS if access.kind == "load" else ("run",)
+
+
+def _fallback(module: ir.Module, access: Access, way: str) -> ir.Function:
+    """Declares `fallback(context, site, mask, address)`; vectors lie in the worker's scratch memory."""
+    name = fallback_name(access, way)
+    known = module.globals.get(name)
+    if known is None:
+        known = ir.Function(module, ir.FunctionType(VOID, [POINTER, POINTER, I32, I32]), name)
+        known.calling_convention = _KEEPS_REGISTERS
+    return known
+
+
+def emit_inline(
+    e: Emitter,
+    access: Access,
+    way: str,
+    arguments: tuple[ir.Value, ir.Value, ir.Value, ir.Value],
+    values: Sequence[ir.Value],
+) -> list[ir.Value]:
+    """The access at a scalar address, `arguments` being (context, site, mask, address); gives what a load loads.
+
+    `one` gives scalars, `run` vectors.
+    """
+    b = e.b
+    context, site, mask, address = arguments
+    short = ShortShared(e, access, context, site, address)
+    low = b.and_(address, ir.Constant(I32, access.bytes - 1))
+    simple = b.and_(b.icmp_unsigned("==", low, ir.Constant(I32, 0)), b.icmp_unsigned("==", mask, ir.Constant(I32, -1)))
+    simple = b.and_(simple, short.reaches(access.bytes if way == "one" else WARP_SIZE * access.bytes))
+    place = e.variable(POINTER, b.inttoptr(e.load_field(Context, context, "scratch"), POINTER))
+    run = interleave(b, values) if values else None
+    with b.if_else(simple, likely=True) as (inside, other):
+        with inside:
+            host = short.enter(0, "same" if way == "one" else "neighbours")
+            b.store(host, place)
+            if run is not None:
+                b.store(run, host, align=1)
+        with other:
+            if run is not None:
+                b.store(run, e.get(place, POINTER), align=1)
+            b.call(_fallback(e.module, access, way), list(arguments))
+    if run is not None:
+        return []
+    there = e.get(place, POINTER)
+    if way == "run":
+        return read_run(b, access, there)
+    return [b.load(e.offset(there, i * access.size), align=1, typ=access.element) for i in range(access.count)]
+
+
+def build_fallbacks(module: ir.Module, access: Access) -> None:
+    """Emits the fallbacks of a helper beside it."""
+    for way in ways_of(access):
+        _build_fallback(_fallback(module, access, way), access, way)
+
+
+def _build_fallback(function: ir.Function, access: Access, way: str) -> None:
+    e = Emitter(function)
+    b = e.b
+    context, site, mask, address = function.args
+    scratch = b.inttoptr(e.load_field(Context, context, "scratch"), POINTER)
+    spread = e.splat(address) if way == "one" else b.add(e.splat(address), lanes(I32, access.bytes))
+    values = read_run(b, access, scratch) if access.kind == "store" else []
+    given = e.intrinsic(access.name, access.result_type, [context, site, mask, spread, *values])
+    if access.results:
+        parts = [given] if access.results == 1 else [b.extract_value(given, i) for i in range(access.results)]
+        if way == "run":
+            b.store(interleave(b, parts), scratch, align=1)
+        else:
+            index = b.and_(e.count_trailing_zeros(mask), ir.Constant(I32, WARP_SIZE - 1))
+            for position, part in enumerate(parts):
+                b.store(b.extract_element(part, index), e.offset(scratch, position * access.size), align=1)
+    b.ret_void()
