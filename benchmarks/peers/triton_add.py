@@ -1,11 +1,16 @@
 """Triton's vector addition: by Triton's own interpreter (TRITON_INTERPRET=1), or on our machine."""
 
+# Triton reads a kernel's source and knows no Python types.
+# ruff: noqa: ANN001, ANN201
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportMissingParameterType=false, reportUnknownArgumentType=false, reportUntypedFunctionDecorator=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import triton
@@ -15,13 +20,13 @@ import triptych as tt
 
 
 @triton.jit
-def add(a: Any, b: Any, c: Any, n: Any, BLOCK_SIZE: tl.constexpr) -> None:  # noqa: ANN401
+def add(a, b, c, n, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n
     tl.store(c + offsets, tl.load(a + offsets, mask) + tl.load(b + offsets, mask), mask)
 
 
-def _prepare(elements: int, block_size: int) -> tuple[Callable[[], object], Callable[[], float]]:
+def prepare(elements: int, block_size: int) -> tuple[Callable[[], object], Callable[[], float]]:
     """The launch, and the largest error of what it stored."""
     if os.environ.get("TRITON_INTERPRET") != "1":
         tt.triton.activate(chip="h100")
@@ -34,7 +39,7 @@ def _prepare(elements: int, block_size: int) -> tuple[Callable[[], object], Call
 
 def measure(elements: int, block_size: int, rounds: int) -> dict[str, list[float]]:
     """Seconds of each launch, after one that is not timed."""
-    launch, error = _prepare(elements, block_size)
+    launch, error = prepare(elements, block_size)
     seconds: list[float] = []
     for turn in range(rounds + 1):
         start = time.perf_counter()

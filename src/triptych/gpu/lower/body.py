@@ -181,7 +181,7 @@ class KernelForm:
 
     def check_fuel(self) -> None:
         """At a back edge: leaves if the launch has to stop."""
-        place = self.e.field(Context, self.context, "fuel")
+        place = self.e.field(Warp, self.warp, "fuel")
         left = self.b.sub(self.b.load(place, typ=I64), ir.Constant(I64, 1))
         self.b.store(left, place)
         with self.e.when(self.b.icmp_signed("<", left, ir.Constant(I64, 0)), likely=False):

@@ -77,17 +77,21 @@ class Context(Record):
     _fields_ = _fields(
         "next_block total_blocks block_index ctaid_x ctaid_y ctaid_z nctaid_x nctaid_y nctaid_z ntid_x ntid_y ntid_z"
         " threads warp_count thread_indices index_stride parameters shared shared_size local local_size frames"
-        " frame_size warps sites block_counts divergent_counts fuel stop_block budget converged masked storages"
+        " frame_size warps sites block_counts divergent_counts stop_block budget converged masked storages"
         " storage_count symbols barriers warp_index fault_kind fault_site fault_address fault_lane fault_warp"
         " fault_block done_blocks fault_size scratch"
+        " site_count"
     )
 
 
 class Warp(Record):
-    """A warp between two runs of its code."""
+    """A warp between two runs of its code.
+
+    `fuel` counts its loop iterations down to the next look at the stop flag; `spent` are those before.
+    """
 
     _fields_ = [
-        *_fields("status resume mask index frame local spent mode"),
+        *_fields("status resume mask index frame fuel spent mode"),
         *((f"next_blocks_{i}", ctypes.c_int64) for i in range(WARP_SIZE // 2)),
     ]
 

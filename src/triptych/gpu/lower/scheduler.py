@@ -55,10 +55,25 @@ def _build_fault(module: ir.Module) -> None:
         }  # fmt: skip
         for name, value in values.items():
             e.b.store(value, e.field(Context, context, name))
+        _close_memory(e, context)
         stop = e.b.inttoptr(e.load_field(Context, context, "stop_block"), POINTER)
         e.b.atomic_rmw("min", stop, e.b.sub(block, _constant(1)), "monotonic")
-    e.b.store(_constant(0), e.field(Context, context, "fuel"))
+    warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
+    index = e.load_field(Context, context, "warp_index")
+    warp = e.offset(warps, e.b.mul(index, _constant(Warp.size())))
+    e.b.store(_constant(0), e.field(Warp, warp, "fuel"))
     e.b.ret_void()
+
+
+def _close_memory(e: Emitter, context: ir.Value) -> None:
+    """No later access of this worker finds memory: what runs on until the next look at the fuel changes nothing."""
+    for name in ("storage_count", "shared_size", "local_size"):
+        e.b.store(_constant(0), e.field(Context, context, name))
+    sites = e.b.inttoptr(e.load_field(Context, context, "sites"), POINTER)
+    with e.counted(e.load_field(Context, context, "site_count")) as i:
+        site = e.offset(sites, e.b.mul(i, _constant(Site.size())))
+        e.b.store(_constant(1), e.field(Site, site, "low"))
+        e.b.store(_constant(0), e.field(Site, site, "high"))
 
 
 def _build_resolve(module: ir.Module) -> None:
@@ -105,20 +120,28 @@ def _build_refuel(module: ir.Module) -> None:
     """refuel(context, warp): 0 to go on, else the launch has to stop. Also called when a fault took the fuel."""
     e = _function(module, "triptych.refuel", I32, [POINTER, POINTER])
     context, warp = e.function.args
-    e.b.store(_constant(FUEL), e.field(Context, context, "fuel"))
     stop = e.b.load(e.b.inttoptr(e.load_field(Context, context, "stop_block"), POINTER), typ=I64)
     faulted = e.b.icmp_signed("!=", e.load_field(Context, context, "fault_kind"), _constant(0))
     behind = e.b.icmp_signed(">", e.load_field(Context, context, "block_index"), stop)
     with e.when(e.b.or_(behind, faulted)):
         e.b.ret(ir.Constant(I32, 1))
-    e.add_field(Warp, warp, "spent", _constant(FUEL))
-    over = e.b.icmp_signed(">", e.load_field(Warp, warp, "spent"), e.load_field(Context, context, "budget"))
-    with e.when(over):
+    budget = e.load_field(Context, context, "budget")
+    # The fuel was the smaller of FUEL and what was left of the budget, and is used up.
+    left = e.b.sub(budget, e.load_field(Warp, warp, "spent"))
+    left = e.b.sub(left, _at_most_fuel(e, left))
+    e.b.store(e.b.sub(budget, left), e.field(Warp, warp, "spent"))
+    with e.when(e.b.icmp_signed("<=", left, _constant(0))):
         null = ir.Constant(POINTER, None)
         arguments = [context, null, _constant(FaultKind.BUDGET), _constant(0), _constant(0), _constant(0)]
         e.intrinsic("triptych.fault", VOID, arguments)
         e.b.ret(ir.Constant(I32, 1))
+    # The iteration that asks is one of those to come.
+    e.b.store(e.b.sub(_at_most_fuel(e, left), _constant(1)), e.field(Warp, warp, "fuel"))
     e.b.ret(ir.Constant(I32, 0))
+
+
+def _at_most_fuel(e: Emitter, iterations: ir.Value) -> ir.Value:
+    return e.b.select(e.b.icmp_signed("<", iterations, _constant(FUEL)), iterations, _constant(FUEL))
 
 
 def _build_start_block(module: ir.Module) -> None:
@@ -137,8 +160,10 @@ def _build_start_block(module: ir.Module) -> None:
     e.intrinsic("llvm.memset.p0.i64", VOID, [shared, ir.Constant(I8, 0xA5), size, ir.Constant(ir.IntType(1), 0)])
     threads = e.load_field(Context, context, "threads")
     warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
+    fuel = _at_most_fuel(e, e.load_field(Context, context, "budget"))
     with e.counted(e.load_field(Context, context, "warp_count")) as i:
         warp = e.offset(warps, e.b.mul(i, _constant(Warp.size())))
+        e.b.store(fuel, e.field(Warp, warp, "fuel"))
         for name in ("status", "resume", "spent", "mode"):
             e.b.store(_constant(0), e.field(Warp, warp, name))
         left = e.b.sub(threads, e.b.mul(i, _constant(WARP_SIZE)))

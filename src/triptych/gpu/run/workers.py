@@ -15,7 +15,7 @@ from triptych.core.arrays import Storage
 from triptych.core.progress import Report
 from triptych.gpu.isa.spaces import PARAM_WINDOW
 from triptych.gpu.lower.engine import require_scheduler
-from triptych.gpu.lower.layout import FUEL, NO_STOP, SCRATCH_BYTES, WARP_SIZE, Context, Need, Site, StorageRow, Warp
+from triptych.gpu.lower.layout import NO_STOP, SCRATCH_BYTES, WARP_SIZE, Context, Need, Site, StorageRow, Warp
 from triptych.gpu.run.kernel import Kernel
 
 _POLL_S = 0.05
@@ -147,8 +147,9 @@ def make_worker(kernel: Kernel, shared: Shared) -> Worker:
         "parameters": shared.parameters.ctypes.data, "shared": block_shared.ctypes.data,
         "shared_size": geometry.shared_bytes, "local": local.ctypes.data, "local_size": analysis.places.local_bytes,
         "frames": frames.ctypes.data, "frame_size": analysis.frame_bytes, "warps": warps.ctypes.data,
-        "sites": sites.ctypes.data, "block_counts": counts.ctypes.data, "divergent_counts": divergent.ctypes.data,
-        "fuel": FUEL, "budget": shared.budget, "converged": kernel.code("converged"),
+        "sites": sites.ctypes.data, "site_count": len(sites),
+        "block_counts": counts.ctypes.data, "divergent_counts": divergent.ctypes.data,
+        "budget": shared.budget, "converged": kernel.code("converged"),
         "masked": kernel.known_code("masked"), "storages": shared.table.rows.ctypes.data,
         "storage_count": len(shared.table.storages), "symbols": shared.symbols.ctypes.data,
         "scratch": scratch.ctypes.data,

@@ -1,0 +1,118 @@
+"""How long a kernel's first launch waits for its code: made anew, and from the cache on disk; NVRTC apart."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import triptych as tt
+from harness import KERNELS, BenchmarkError, Figure, Peer, at_most, probe, require_close, spread, time_call
+from launches import TARGET, kernel
+from triptych import gpu
+from triptych.gpu.syntax.ast import Instruction
+from triptych.languages.launcher import BoundKernel
+from triptych.languages.triton.internals import assembler
+
+INSTRUCTIONS = range(105, 116)
+COLD_TARGET = 0.5
+CACHED_TARGET = 0.02
+TILE = 16
+
+
+def measure(quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+    """Best of several processes for each state of the cache."""
+    product = kernel("product.cu", "product").program.text
+    count = count_instructions(product, "product")
+    if count not in INSTRUCTIONS:
+        raise BenchmarkError(f"product.cu has become {count} PTX instructions; the targets speak of about 110")
+    rounds = 1 if quick else 5
+    texts = {"product": product, "warm_up": kernel("warm_up.cu", "warm_up").program.text}
+    seconds = _take(texts, rounds)
+    what = f"{count} PTX instructions"
+    peer = Peer("ptxas on the same PTX", min(_assemble(product) for _ in range(rounds)))
+    rows = (
+        ("code made anew, memory helpers there", "made, helpers there", at_most(COLD_TARGET), peer),
+        ("code made anew, cache empty", "made, cache empty", None, peer),
+        ("from the cache, in a new process", "cached, new process", at_most(CACHED_TARGET), None),
+        ("from the cache, after another kernel", "cached, helpers there", None, None),
+    )
+    for label, state, target, beside in rows:
+        samples = seconds[state]
+        yield Figure(f"{what}: {label}", min(samples), "s", beside, target, samples, details=spread(samples))
+    yield from _nvrtc(rounds)
+
+
+def count_instructions(ptx: str, entry: str) -> int:
+    """PTX instructions of an entry, as our parser reads them."""
+    body = gpu.load(ptx).module.functions[entry].body or ()
+    return sum(isinstance(statement, Instruction) for statement in body)
+
+
+def _take(texts: dict[str, str], rounds: int) -> dict[str, list[float]]:
+    states = ("made, helpers there", "cached, helpers there", "made, cache empty", "cached, new process")
+    seconds: dict[str, list[float]] = {state: [] for state in states}
+    for _ in range(rounds):
+        for first, again, warm_up in ((*states[:2], texts["warm_up"]), (*states[2:], "")):
+            with tempfile.TemporaryDirectory() as folder:
+                for state in (first, again):
+                    cache = {"TRIPTYCH_CACHE": folder}
+                    found = probe("compile_time", "first_launch", cache, product=texts["product"], warm_up=warm_up)
+                    require_close("product", *found["error"], 1e-4)
+                    seconds[state] += found["seconds"]
+    return seconds
+
+
+def first_launch(product: str, warm_up: str) -> dict[str, list[float]]:
+    """Seconds from PTX text to the end of the first launch, a second launch's time taken off.
+
+    Where there is a text `warm_up`, its kernel runs before the clock starts.
+    """
+    tt.profile, tt.ptx, tt.scope  # noqa: B018  imported before the clock starts
+    a, b, c = (np.ones((TILE, TILE), np.float32) for _ in range(3))
+    if warm_up:
+        tt.ptx.compile(warm_up)["warm_up"][1, 32](a, b)
+    found: list[BoundKernel] = []
+
+    def to_first_launch() -> None:
+        found.append(tt.ptx.compile(product)["product"][1, (TILE, TILE)])
+        found[0](a, b, c, TILE, TILE, TILE)
+
+    seconds = time_call(to_first_launch)
+    warm = min(time_call(lambda: found[0](a, b, c, TILE, TILE, TILE)) for _ in range(5))
+    return {"seconds": [seconds - warm], "error": [float(np.abs(c - a @ b).max())]}
+
+
+def _assemble(ptx: str) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernel.ptx")
+        source.write_text(ptx)
+        command = [assembler(int(TARGET[3:])), f"--gpu-name={TARGET}", str(source), "-o", f"{folder}/kernel"]
+        return time_call(lambda: subprocess.run(command, check=True, capture_output=True))
+
+
+def _nvrtc(rounds: int) -> Iterator[Figure]:
+    first: list[float] = []
+    again: list[float] = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            found = probe("compile_time", "compile_source", {"TRIPTYCH_CACHE": folder})["seconds"]
+        first.append(found[0])
+        again += found[1:]
+    yield Figure("CUDA C++ to PTX by NVRTC, first of a process", min(first), "s", samples=first)
+    yield Figure("CUDA C++ to PTX by NVRTC, later ones", min(again), "s", samples=again)
+
+
+def compile_source() -> dict[str, list[float]]:
+    """Seconds of compiling product.cu, the cache being empty; each time with another option, so that nothing is kept."""
+    source = (KERNELS / "product.cu").read_text()
+    compile_cuda = tt.cuda.compile
+    return {
+        "seconds": [
+            time_call(lambda turn=turn: compile_cuda(source, arch=TARGET, options=[f"-DTURN={turn}"]))
+            for turn in range(4)
+        ]
+    }

@@ -1,0 +1,31 @@
+"""`import triptych`, beside numpy's own import; what Python needs to start is taken off."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from harness import Contender, Figure, Peer, at_most, spread, take_turns
+
+SECONDS_TARGET = 0.3
+STATEMENTS = {"bare": "pass", "triptych": "import triptych", "used": "import triptych; triptych.cuda", "numpy": "import numpy"}
+
+
+def measure(quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+    """Medians of several processes that take turns."""
+    contenders = {name: Contender(lambda code=code: _run(code)) for name, code in STATEMENTS.items()}
+    seconds = take_turns(contenders, 2 if quick else 9)
+    bare = statistics.median(seconds.pop("bare"))
+    taken = {name: max(statistics.median(samples) - bare, 1e-6) for name, samples in seconds.items()}
+    peer = Peer("import numpy", taken["numpy"])
+    yield Figure(
+        "import triptych", taken["triptych"], "s", peer, at_most(SECONDS_TARGET), seconds["triptych"],
+        details={"bare_python_s": bare, **spread(seconds["triptych"])},
+    )  # fmt: skip
+    yield Figure("import triptych, and triptych.cuda used", taken["used"], "s", peer, samples=seconds["used"])
+
+
+def _run(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True)

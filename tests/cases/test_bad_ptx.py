@@ -1,0 +1,139 @@
+"""Case: PTX that is cut short, damaged or beyond what runs: one clear error, at the line, before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from case_helpers import line_of, refused
+
+import triptych as tt
+
+SAMPLES = Path(__file__).parents[1] / "data" / "ptx"
+PTX = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<5>;
+    .reg .b64 %rd<5>;
+    .reg .f32 %f<5>;
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, 0;
+    BODY
+    ret;
+}
+"""
+AT = 12
+"""The line of the body."""
+
+
+def run(body: str) -> None:
+    out = np.zeros(64, np.float32)
+    try:
+        tt.ptx.compile(PTX.replace("BODY", body))["k"][1, 32](out)
+    finally:
+        assert not out.any()
+
+
+def test_cut_at_every_byte() -> None:
+    """Cutting never gives anything but a syntax error, or a module that lacks the kernel or has all of it."""
+    source = 'extern "C" __global__ void scale(float *p, int n) { if (threadIdx.x < n) p[threadIdx.x] *= 2; }\n'
+    text = tt.cuda.compile(source, arch="sm_90").ptx
+    end = text.rindex("}")
+    kinds: dict[bool, int] = {True: 0, False: 0}
+    for cut in range(len(text)):
+        try:
+            module = tt.ptx.compile(text[:cut] + "\n")
+        except tt.PtxSyntaxError as error:
+            assert error.where is not None, error
+            assert error.where.line >= 1
+            kinds[True] += 1
+        else:
+            assert module.names == (("scale",) if cut > end else ())
+            kinds[False] += 1
+    assert kinds[True] > 0.9 * end
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.ptx")), ids=lambda path: path.name)
+def test_real_texts_cut_in_many_places(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    places = np.random.default_rng(5).integers(text.index(".entry"), text.rindex("}"), 8)
+    for cut in places:
+        with pytest.raises(tt.PtxSyntaxError) as caught:
+            tt.ptx.compile(text[:cut] + "\n")
+        assert caught.value.where is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "parts"),
+    [
+        ("tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];", tt.UnsupportedInstruction, ("'tex.1d.v4.f32.s32'",)),
+        ("wgmma.fence.sync.aligned;", tt.UnsupportedInstruction, ("'wgmma.fence.sync.aligned'",)),
+        ("frobnicate.u32 %r1, %r2;", tt.UnsupportedInstruction, ("'frobnicate.u32'",)),
+        ("add.f33 %r1, %r2, %r1;", tt.UnsupportedInstruction, ("'add.f33'",)),
+    ],
+)
+def test_unsupported_instructions_are_named_with_their_line(
+    body: str, kind: type[tt.TriptychError], parts: tuple[str, ...]
+) -> None:
+    with refused(kind, *parts, f"PTX line {AT}"):
+        run(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "line"),
+    [
+        ("add.s32 %r1, %r9, %r1;", "undeclared register '%r9'", AT),
+        ("bra NOWHERE;", "'NOWHERE'", AT),
+        ("add.s32 %r1, %r2, %r2", "expected ',' or ';'", AT + 1),
+        ("ld.global.f32 %f1, [nothing];", "unknown name 'nothing'", AT),
+        ("ld.global.f32 %f1, [%rd1;", "expected", AT),
+        ("@%p1", "can be reached without 'ret'", AT + 1),
+        ("{ {", "cut short", 5),
+        ("\x00", "expected an instruction", AT),
+        ("mov.u32 %r1, 0x;", "", AT),
+        ("mov.u32 %r1, 99999999999999999999999;", "", AT),
+        ("café;", "", AT),
+    ],
+)
+def test_syntax_errors_are_at_their_line(body: str, message: str, line: int) -> None:
+    with refused(tt.PtxSyntaxError, message) as caught:
+        run(body)
+    assert caught.value.where is not None
+    assert caught.value.where.line == line
+
+
+def test_inline_assembly_that_is_not_supported_is_at_the_author_s_line() -> None:
+    source = """
+extern "C" __global__ void k(float *p) {
+    p[threadIdx.x] = 1.0f;
+    asm volatile("wgmma.fence.sync.aligned;");
+}
+"""
+    out = np.zeros(32, np.float32)
+    with refused(tt.UnsupportedInstruction, "'wgmma.fence.sync.aligned'", "PTX line") as caught:
+        tt.cuda.compile(source, arch="sm_90a")["k"][1, 32](out)
+    assert caught.value.where is not None
+    assert caught.value.where.file == __file__
+    assert line_of(caught.value) == 'asm volatile("wgmma.fence.sync.aligned;");'
+    assert not out.any()
+
+
+@pytest.mark.parametrize(
+    "text", ["\n", "\x7fELF\x02\x01\n", ".version 8.0\n", ".version 8.0\n.target\n", "{;}\n", "// nothing but a comment\n"]
+)
+def test_what_is_no_ptx_at_all(text: str) -> None:
+    with refused(tt.PtxSyntaxError, "expected"):
+        tt.ptx.compile(text)
+
+
+def test_a_file_that_is_not_there_and_a_file_with_an_error(tmp_path: Path) -> None:
+    with refused(tt.UsageError, "cannot read the PTX", "none.ptx", "pass the path"):
+        tt.ptx.compile(tmp_path / "none.ptx")
+    file = tmp_path / "bad.ptx"
+    file.write_text(PTX.replace("BODY", "add.s32 %r1, %r9, %r1;"), encoding="utf-8")
+    with refused(tt.PtxSyntaxError, "undeclared register '%r9'", f"{file}:{AT}"):
+        tt.ptx.compile(file)

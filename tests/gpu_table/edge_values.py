@@ -1,0 +1,87 @@
+"""Inputs: the values of each type at which instructions go wrong, and random ones of a fixed seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from exact import FORMATS, Kind, Real, encode
+
+_AMOUNTS = (0, 1, 2, 5, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 0x01000001)
+
+
+def _integers(bits: int) -> list[int]:
+    top, whole = 1 << (bits - 1), (1 << bits) - 1
+    values = [0, 1, whole, top, top - 1, top + 1, whole - 1, 2, 3, 10, 0x5555555555555555, 0xAAAAAAAAAAAAAAAA]
+    values += [1 << (bits // 2), (1 << (bits // 2)) - 1, 0x0123456789ABCDEF, -100, *_AMOUNTS]
+    return list(dict.fromkeys(value & whole for value in values))
+
+
+def _float(name: str, size: int, exponent: int, *, negative: bool = False) -> int:
+    bits = encode(FORMATS[name], Real(Kind.NUMBER, negative, size, exponent), "rz")
+    assert bits is not None
+    return bits
+
+
+def _floats(name: str) -> list[int]:
+    fmt = FORMATS[name]
+    last = fmt.digits - 1
+    one = _float(name, 1, 0)
+    sizes = [
+        0, one, fmt.infinity, fmt.infinity | 1 << (last - 1), 1, fmt.smallest_normal, fmt.smallest_normal - 1,
+        fmt.infinity - 1, one + 1, one - 1, _float(name, 1, -1), _float(name, 3, -1), _float(name, 5, -1),
+        _float(name, 7, -1), _float(name, 3, 0), _float(name, 2, 0), fmt.infinity | 1, fmt.smallest_normal + 1,
+        _float(name, 0x1921FB54442D18, -51), _float(name, 0x5DEECE66D, -40), _float(name, 0x3FFFFFFFFFFFFF, -55),
+    ]  # fmt: skip
+    for bits in (8, 11, 16, 24, 32, 53, 64):  # near the ends of integers and of the narrower formats
+        sizes += [_float(name, 1, bits - 1), _float(name, 1, bits), _float(name, (1 << bits) - 1, 0)]
+        sizes += [_float(name, (2 << bits) + 1, -bits - 1), _float(name, (2 << bits) + 3, -bits - 1)]
+    for bits, exponent in ((24, -24), (24, -25), (8, -133), (8, -134), (3, -25), (3, -134), (3, -150), (1, -126)):
+        sizes += [_float(name, (1 << bits) - 1, exponent - bits + 1), _float(name, 1, exponent)]
+    sizes += [_float(name, 0xFFE, 4), _float(name, 0xFFF, 4), _float(name, 0xFFEFFFFF, -16), _float(name, 1, 126)]
+    sizes += [_float(name, 0x1FFFFFF, 103), _float(name, 0x1FFFFFFFFF, 91), _float(name, 1, 127), _float(name, 3, 125)]
+    unique = list(dict.fromkeys(sizes))
+    return [bits | sign for bits in unique for sign in (0, fmt.sign)]
+
+
+def _edges() -> Mapping[str, Sequence[int]]:
+    table: dict[str, list[int]] = {"pred": [0, 1]}
+    for bits in (8, 16, 32, 64):
+        table |= {f"{kind}{bits}": _integers(bits) for kind in "usb"}
+    table |= {name: _floats(name) for name in FORMATS}
+    for name in ("f16", "bf16"):
+        halves = table[name]
+        count = len(halves)
+        table[f"{name}x2"] = [low | halves[(7 * i + 3) % count] << 16 for i, low in enumerate(halves)]
+    return table
+
+
+EDGES = _edges()
+"""Raw bits by type; the more important ones come first."""
+WIDTHS: Mapping[str, int] = {
+    name: 1 if name == "pred" else 32 if name.endswith("x2") else int(name.lstrip("usbf")) for name in EDGES
+}
+
+
+def cases(types: Sequence[str], seed: str) -> list[tuple[int, ...]]:
+    """Operands of these types: edges with edges, then random bits; a multiple of 32 of them."""
+    source = random.Random(f"{seed} {types}")
+    most = {1: 400, 2: 18, 3: 7, 4: 4}[len(types)]
+    chosen = list(product(*(EDGES[name][:most] for name in types)))
+    for _ in range(48):
+        chosen.append(tuple(source.choice(EDGES[name]) for name in types))
+        chosen.append(tuple(_random(source, name) for name in types))
+    while len(chosen) % 32:
+        chosen.append(tuple(_random(source, name) for name in types))
+    return chosen
+
+
+def _random(source: random.Random, name: str) -> int:
+    """Random bits; floats mostly of moderate size, so that sums and products do not all overflow."""
+    bits = source.getrandbits(WIDTHS[name])
+    if name not in FORMATS or source.random() < 0.3:
+        return bits
+    fmt = FORMATS[name]
+    exponent = (fmt.infinity >> fmt.digits) + source.randint(-6, 6)
+    return bits & (fmt.sign | fmt.smallest_normal - 1) | exponent << (fmt.digits - 1)

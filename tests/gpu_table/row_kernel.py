@@ -1,0 +1,203 @@
+"""One kernel for each row of the table: every opcode of the row, over arrays of operands, on both executors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from edge_values import WIDTHS, cases
+from exact import FORMATS
+from numpy.typing import NDArray
+from opcodes import opcodes_of
+
+from triptych.core.arrays import AddressSpace, Handle
+from triptych.core.dtypes import DTYPES
+from triptych.core.plan import Launch, Program
+from triptych.gpu import run_launch
+from triptych.gpu.isa import Form, Row, find_form
+from triptych.gpu.oracle import run_launch_slowly
+
+Lanes = NDArray[np.uint64]
+
+IMMEDIATES: Mapping[str, Sequence[int]] = {
+    "lop3": (0x00, 0xFF, 0x80, 0xC0, 0x96, 0xE8, 0xF8, 0x3C, 0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x1B),
+}
+"""The last operand of these instructions is written in their text."""
+_HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An opcode with the types of its operands, and its operands' values."""
+
+    opcode: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    operands: tuple[tuple[int, ...], ...]
+    immediate: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What both executors gave: the raw bits of each destination, for each case."""
+
+    instance: Instance
+    generated: tuple[Lanes, ...]
+    oracle: tuple[Lanes, ...]
+
+
+def instances_of(row: Row) -> list[Instance]:
+    """The opcodes of a row with their operands."""
+    found: list[Instance] = []
+    for opcode in opcodes_of(row):
+        mnemonic, *modifiers = opcode.split(".")
+        form = find_form(mnemonic, tuple(modifiers))
+        assert form is not None
+        sources, targets = _types(form, destination=False), _types(form, destination=True)
+        for immediate in IMMEDIATES.get(row.mnemonic, (None,)):
+            kept = sources if immediate is None else sources[:-1]
+            found.append(Instance(opcode, kept, targets, tuple(cases(kept, row.mnemonic)), immediate))
+    return found
+
+
+def _types(form: Form, *, destination: bool) -> tuple[str, ...]:
+    slots = [slot for slot in form.row.operands if slot.is_destination is destination]
+    return tuple(form.operand_type(slot).name for slot in slots)
+
+
+def register_bits(name: str) -> int:
+    """The width of the register that holds a type: bytes live in 32-bit registers."""
+    return 32 if WIDTHS[name] == 8 else max(WIDTHS[name], 16)
+
+
+class _Writer:
+    """Writes the kernel's text."""
+
+    def __init__(self, instances: Sequence[Instance]) -> None:
+        self.lines: list[str] = []
+        self.inputs: dict[tuple[str, ...], int] = {}
+        self.outputs = 0
+        self.instances = instances
+        self.cases = len(instances[0].operands)
+
+    def text(self) -> str:
+        by_types: dict[tuple[str, ...], list[Instance]] = {}
+        for instance in self.instances:
+            by_types.setdefault(instance.sources, []).append(instance)
+        columns = 0
+        for sources, instances in by_types.items():
+            self.inputs[sources] = columns
+            for position, name in enumerate(sources):
+                self._load(name, position, 8 * self.cases * (columns + position))
+            columns += len(sources)
+            for instance in instances:
+                self._execute(instance)
+        body = "\n".join(self.lines)
+        return f"""{_HEADER}
+.entry row(.param .u64 in, .param .u64 out)
+{{
+.reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg .b64 %d<8>; .reg .f64 %e<8>;
+.reg .b32 %t<4>; .reg .b64 %a<4>;
+ld.param.u64 %a0, [in]; ld.param.u64 %a1, [out];
+mov.u32 %t0, %ctaid.x; mov.u32 %t1, %ntid.x; mov.u32 %t2, %tid.x; mad.lo.u32 %t0, %t0, %t1, %t2;
+mul.wide.u32 %a2, %t0, 8; add.u64 %a0, %a0, %a2; add.u64 %a1, %a1, %a2;
+{body}
+ret;
+}}
+"""
+
+    def _load(self, name: str, position: int, offset: int) -> None:
+        register = _register(name, position)
+        if name == "pred":
+            self.lines.append(f"ld.global.u32 %t1, [%a0+{offset}]; setp.ne.u32 {register}, %t1, 0;")
+        else:
+            self.lines.append(f"ld.global.b{register_bits(name)} {register}, [%a0+{offset}];")
+
+    def _execute(self, instance: Instance) -> None:
+        targets = [_register(name, 5 + position) for position, name in enumerate(instance.targets)]
+        operands = ["|".join(targets), *(_register(name, i) for i, name in enumerate(instance.sources))]
+        if instance.immediate is not None:
+            operands.append(str(instance.immediate))
+        self.lines.append(f"{instance.opcode} {', '.join(operands)};")
+        for target, name in zip(targets, instance.targets, strict=True):
+            offset = 8 * self.cases * self.outputs
+            self.outputs += 1
+            if name == "pred":
+                self.lines.append(f"selp.b32 %t1, 1, 0, {target}; st.global.b32 [%a1+{offset}], %t1;")
+            else:
+                self.lines.append(f"st.global.b{register_bits(name)} [%a1+{offset}], {target};")
+
+
+def _register(name: str, number: int) -> str:
+    if name == "pred":
+        return f"%p{number}"
+    if name in ("f32", "f64"):
+        return f"%{'f' if name == 'f32' else 'e'}{number}"
+    return f"%{ {16: 'h', 32: 'r', 64: 'd'}[register_bits(name)] }{number}"
+
+
+def run_row(row: Row) -> list[Result]:
+    """Runs all opcodes of a row; the counters of both executors must agree too."""
+    instances = instances_of(row)
+    assert len({len(instance.operands) for instance in instances}) == 1
+    writer = _Writer(instances)
+    program = Program("gpu", writer.text(), "ptx", "sm_80")
+    inputs = _fill_inputs(writer, row.mnemonic)
+    results: list[Lanes] = []
+    counters: list[Mapping[str, int]] = []
+    for execute in (_run_generated, run_launch_slowly):
+        space = AddressSpace()
+        output = np.zeros((writer.outputs, writer.cases), np.uint64)
+        arrays = {space.place("in", inputs.nbytes): inputs, space.place("out", output.nbytes): output}
+        handles = tuple(Handle(s, DTYPES["u64"], array.shape, array.strides) for s, array in arrays.items())
+        launch = Launch("program", "row", (writer.cases // 32, 1, 1), (32, 1, 1), handles)
+        counters.append(execute(program, launch, {s: a.reshape(-1).view(np.uint8) for s, a in arrays.items()}))
+        results.append(output)
+    assert counters[0] == counters[1]
+    return _split(instances, *results)
+
+
+def _run_generated(program: Program, launch: Launch, memory: Any) -> Mapping[str, int]:
+    record = run_launch(program, launch, memory)
+    return {name: int(c.value) for name, c in record.counters.items() if name != "threads.active_lanes"}
+
+
+def _fill_inputs(writer: _Writer, seed: str) -> Lanes:
+    columns: list[list[int]] = []
+    noise = np.random.default_rng(len(seed))
+    for sources in writer.inputs:
+        columns += [list(column) for column in zip(*cases(sources, seed), strict=True)]
+    inputs = np.array(columns, np.uint64)
+    widths = [WIDTHS[name] for sources in writer.inputs for name in sources]
+    for column, width in zip(inputs, widths, strict=True):
+        if width == 8:  # the rest of the register must not matter
+            column |= noise.integers(0, 1 << 24, writer.cases, np.uint64) << np.uint64(8)
+    return inputs
+
+
+def _split(instances: Sequence[Instance], generated: Lanes, oracle: Lanes) -> list[Result]:
+    results: list[Result] = []
+    at = 0
+    for instance in instances:
+        end = at + len(instance.targets)
+        results.append(Result(instance, tuple(generated[at:end]), tuple(oracle[at:end])))
+        at = end
+    return results
+
+
+def without_payloads(name: str, bits: Lanes) -> Lanes:
+    """The same results with one NaN for all NaNs: payloads are not specified."""
+    element = name.removesuffix("x2")
+    if element not in FORMATS:
+        return bits
+    fmt = FORMATS[element]
+    width = np.uint64(fmt.bits)
+    result = np.zeros_like(bits)
+    for part in range(2 if name.endswith("x2") else 1):
+        shift = np.uint64(part) * width
+        half = bits >> shift & np.uint64((1 << fmt.bits) - 1)
+        is_nan = (half & np.uint64(fmt.sign - 1)) > np.uint64(fmt.infinity)
+        result |= np.where(is_nan, np.uint64(fmt.sign - 1), half) << shift
+    return result
