@@ -15,7 +15,7 @@ SHIFTS = {"diverged": 0, "converged": 5}
 WAYS = ((0.5, 1.0), (0.25, 2.0), (0.125, 3.0), (0.0625, 4.0))
 
 
-def measure(quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+def measure(quick: bool) -> Iterator[Figure]:
     """A GPU executes four times the warp-instructions for the diverged launch; the ratio of times is ours."""
     blocks, steps, rounds = (4, 50, 2) if quick else (512, 1000, 7)
     out = np.zeros(blocks * THREADS, np.float32)

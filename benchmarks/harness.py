@@ -168,7 +168,7 @@ results.write(json.dumps(found))
 
 
 def probe(
-    module: str, function: str, environment: Mapping[str, str] | None = None, **arguments: object
+    module: str, function: str, environment: Mapping[str, str] | None = None, **arguments: str | float
 ) -> dict[str, list[float]]:
     """Calls a function of a benchmark's module in a process of its own, whose state nothing before has touched.
 

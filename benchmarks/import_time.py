@@ -10,10 +10,15 @@ from collections.abc import Iterator
 from harness import Contender, Figure, Peer, at_most, spread, take_turns
 
 SECONDS_TARGET = 0.3
-STATEMENTS = {"bare": "pass", "triptych": "import triptych", "used": "import triptych; triptych.cuda", "numpy": "import numpy"}
+STATEMENTS = {
+    "bare": "pass",
+    "triptych": "import triptych",
+    "used": "import triptych; triptych.cuda",
+    "numpy": "import numpy",
+}
 
 
-def measure(quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+def measure(quick: bool) -> Iterator[Figure]:
     """Medians of several processes that take turns."""
     contenders = {name: Contender(lambda code=code: _run(code)) for name, code in STATEMENTS.items()}
     seconds = take_turns(contenders, 2 if quick else 9)

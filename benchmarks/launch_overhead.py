@@ -14,7 +14,7 @@ MICROSECONDS_TARGET = 150.0
 """For Triton's launches."""
 
 
-def measure(quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+def measure(quick: bool) -> Iterator[Figure]:
     """Medians, each language in a process of its own."""
     launches = 20 if quick else 500
     for language, target in {"cuda": None, "triton": at_most(MICROSECONDS_TARGET)}.items():

@@ -125,6 +125,6 @@ def calibrate(threads: int, *, quick: bool) -> Calibration:
     arguments = {"extent": 256 if quick else 1024, "rounds": 3 if quick else 12}
     found: dict[int, float] = {}
     for count in sorted({1, threads}):
-        limits = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(count))
+        limits = {f"{library}_NUM_THREADS": str(count) for library in ("OPENBLAS", "OMP", "MKL")}
         found[count] = max(probe("peers.blas", "measure", limits, **arguments)["gflops"])
     return Calibration(found)

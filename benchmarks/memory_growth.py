@@ -15,7 +15,7 @@ BYTES_TARGET = 300e6
 _PERIOD_S = 0.002
 
 
-def measure(quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+def measure(quick: bool) -> Iterator[Figure]:
     """In a process of its own, whose first launch this is."""
     elements = 1 << 18 if quick else 1 << 24
     found = probe("memory_growth", "grow", elements=elements)

@@ -17,7 +17,7 @@ RATE_TARGET = 300e6
 SCALING_TARGET = 1.8
 
 
-def measure(quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+def measure(quick: bool) -> Iterator[Figure]:
     """Best of the rounds, one and two workers taking turns; BLAS is measured in the same run."""
     extent, rounds = (96, 2) if quick else (512, 15)
     generator = np.random.default_rng(0)

@@ -24,7 +24,7 @@ def make_arrays(elements: int) -> tuple[NDArray[np.float32], NDArray[np.float32]
     return a, b, np.full(elements, 0, np.float32)
 
 
-def measure(quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+def measure(quick: bool) -> Iterator[Figure]:
     """The large launch first, then each peer."""
     elements, rounds = (1 << 16, 2) if quick else (1 << 24, 7)
     seconds = _launches(elements, rounds)
@@ -45,12 +45,12 @@ def _launches(elements: int, rounds: int) -> list[float]:
     return seconds
 
 
-def _beside_numba(rate: float, quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+def _beside_numba(rate: float, quick: bool) -> Iterator[Figure]:
     elements, rounds = (512, 1) if quick else (8192, 3)
     found = probe(
         "peers.numba_simulator", "measure", {"NUMBA_ENABLE_CUDASIM": "1"}, elements=elements, rounds=rounds
     )  # fmt: skip
-    require_close("Numba's simulator", *found["error"], 0.0)
+    require_close("Numba's simulator", found["error"][0], 0.0)
     peer = Peer(f"Numba's simulator, {elements} elements", elements / min(found["seconds"]))
     samples = found["seconds"]
     yield Figure(
@@ -60,13 +60,13 @@ def _beside_numba(rate: float, quick: bool) -> Iterator[Figure]:  # noqa: FBT001
     yield Figure(f"the same, {elements} elements in both", elements / min(same), "elements/s", peer, samples=same)
 
 
-def _beside_triton(quick: bool) -> Iterator[Figure]:  # noqa: FBT001
+def _beside_triton(quick: bool) -> Iterator[Figure]:
     elements, rounds = (1 << 14, 1) if quick else (1 << 20, 5)
     arguments = {"elements": elements, "block_size": BLOCK_SIZE, "rounds": rounds}
     peer = probe("peers.triton_add", "measure", {"TRITON_INTERPRET": "1"}, **arguments)
     ours = probe("peers.triton_add", "measure", {"TRITON_INTERPRET": "0"}, **arguments)
-    require_close("Triton's interpreter", *peer["error"], 0.0)
-    require_close("Triton on triptych", *ours["error"], 0.0)
+    require_close("Triton's interpreter", peer["error"][0], 0.0)
+    require_close("Triton on triptych", ours["error"][0], 0.0)
     yield Figure(
         f"Triton add of {elements} elements, blocks of {BLOCK_SIZE}", elements / min(ours["seconds"]), "elements/s",
         Peer("Triton's interpreter", elements / min(peer["seconds"])), at_least(TRITON_TARGET, Of.RATIO),

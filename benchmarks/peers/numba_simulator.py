@@ -1,14 +1,17 @@
 """Numba's CUDA simulator on a vector addition; run with NUMBA_ENABLE_CUDASIM=1."""
 
+# pyright: reportMissingImports=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import time
 from typing import Any
 
 import numpy as np
-from numba import cuda
+from numba import cuda as numba_cuda
 
 THREADS = 256
+cuda: Any = numba_cuda
 
 
 @cuda.jit

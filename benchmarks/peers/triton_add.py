@@ -4,7 +4,7 @@
 # ruff: noqa: ANN001, ANN201
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownParameterType=false
 # pyright: reportMissingParameterType=false, reportUnknownArgumentType=false, reportUntypedFunctionDecorator=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownLambdaType=false, reportArgumentType=false
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ _AMOUNTS = (0, 1, 2, 5, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 255,
 
 def _integers(bits: int) -> list[int]:
     top, whole = 1 << (bits - 1), (1 << bits) - 1
-    values = [0, 1, whole, top, top - 1, top + 1, whole - 1, 2, 3, 10, 0x5555555555555555, 0xAAAAAAAAAAAAAAAA]
-    values += [1 << (bits // 2), (1 << (bits // 2)) - 1, 0x0123456789ABCDEF, -100, *_AMOUNTS]
+    values = [0, 1, whole, top, top - 1, 31, 32, 8, 16, 33, 63, 64, 15, top + 1, whole - 1, 0x5555555555555555, 2, 255]
+    values += [3, 10, 1 << (bits // 2), (1 << (bits // 2)) - 1, 0xAAAAAAAAAAAAAAAA, 0x0123456789ABCDEF, -100, *_AMOUNTS]
     return list(dict.fromkeys(value & whole for value in values))
 
 
@@ -64,17 +64,24 @@ WIDTHS: Mapping[str, int] = {
 }
 
 
+_MOST_EDGES = {1: 200, 2: 20, 3: 8, 4: 4}
+"""By the number of operands: how many edge values of each are combined with all those of the others."""
+_CASES = {1: 256, 2: 512, 3: 640, 4: 640}
+
+
 def cases(types: Sequence[str], seed: str) -> list[tuple[int, ...]]:
-    """Operands of these types: edges with edges, then random bits; a multiple of 32 of them."""
+    """Operands of these types: edges with edges, other edges at random, random bits."""
     source = random.Random(f"{seed} {types}")
-    most = {1: 400, 2: 18, 3: 7, 4: 4}[len(types)]
+    most = _MOST_EDGES[len(types)]
     chosen = list(product(*(EDGES[name][:most] for name in types)))
-    for _ in range(48):
-        chosen.append(tuple(source.choice(EDGES[name]) for name in types))
-        chosen.append(tuple(_random(source, name) for name in types))
-    while len(chosen) % 32:
-        chosen.append(tuple(_random(source, name) for name in types))
+    while len(chosen) < _CASES[len(types)]:
+        pick = _random if len(chosen) % 2 else _random_edge
+        chosen.append(tuple(pick(source, name) for name in types))
     return chosen
+
+
+def _random_edge(source: random.Random, name: str) -> int:
+    return source.choice(EDGES[name])
 
 
 def _random(source: random.Random, name: str) -> int:

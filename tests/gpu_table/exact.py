@@ -109,8 +109,8 @@ def encode(fmt: Format, value: Real, mode: str = "rn") -> int | None:
         return sign
     quantum = max(value.exponent + value.size.bit_length() - fmt.digits, fmt.least)
     drop = quantum - value.exponent
-    units = value.size >> drop if drop > 0 else value.size << -drop
-    rest = value.size - (units << drop) if drop > 0 else 0
+    size, drop = (value.size, drop) if drop > 0 else (value.size << -drop, 0)
+    units, rest = size >> drop, size & ((1 << drop) - 1)
     away = mode == ("rm" if value.negative else "rp")
     if mode == "rn":
         half = 1 << drop >> 1

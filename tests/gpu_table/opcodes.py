@@ -8,9 +8,9 @@ from itertools import product
 
 from triptych.gpu.isa import Row
 
-TYPE_NAMES = frozenset(
-    (*(f"{kind}{bits}" for kind in "usb" for bits in (8, 16, 32, 64)), "f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "pred")
-)  # fmt: skip
+TYPE_NAMES = frozenset(f"{kind}{bits}" for kind in "usb" for bits in (8, 16, 32, 64)) | frozenset(
+    ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "pred")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,9 +106,14 @@ class KernelForm:
     def emit_block_body(self, index: int) -> None:
         """All instructions of a block but the one that chooses the next."""
         for instruction in self.analysis.bound[index]:
+            if instruction.effect in (Effect.WARP, Effect.BARRIER):
+                self.require_members(instruction)
             control = instruction.effect in (Effect.CONTROL, Effect.BARRIER)
             if not control or instruction.form.row.mnemonic == "trap":
                 self._emit(instruction)
+
+    def require_members(self, instruction: BoundInstruction) -> None:
+        """Before an instruction of the warp's lanes together: those that it names must be here."""
 
     def guard_of(self, instruction: BoundInstruction) -> Value | None:
         """The guard's truth."""

@@ -49,7 +49,7 @@ class FaultKind:
     LOCAL_BOUNDS = 5
     BUDGET = 6
     TRAP = 7
-    DIVERGED_BARRIER = 8
+    PARTED_WARP = 8
 
 
 class Record(ctypes.Structure):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.lower.analysis import KernelAnalysis, is_block_barrier
 from triptych.gpu.lower.body import KernelForm
-from triptych.gpu.lower.emitter import I1, I32, I64, number, vector
+from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, number, vector
 from triptych.gpu.lower.emitter import lanes as affine_lanes
-from triptych.gpu.lower.layout import EXITED, WAITING, Outcome, Warp
+from triptych.gpu.lower.layout import EXITED, WAITING, FaultKind, Outcome, Warp
 from triptych.gpu.lower.machine import Value
 
 
@@ -44,7 +45,7 @@ class MaskedForm(KernelForm):
             self._release(following)
         self.next_blocks = following
         self.group = self.e.bits(self.b.icmp_unsigned("==", following, self.e.splat(lowest)))
-        alive = self.e.bits(self.b.icmp_unsigned("!=", following, number(vector(I32), EXITED)))
+        self.alive = alive = self.e.bits(self.b.icmp_unsigned("!=", following, number(vector(I32), EXITED)))
         dispatch = self.e.block("dispatch")
         together = self.e.block("together")
         self.b.cbranch(self.b.icmp_unsigned("==", self.group, alive), together, dispatch)
@@ -101,6 +102,21 @@ class MaskedForm(KernelForm):
         if isinstance(kind, ir.IntType):
             return lanes
         return self.b.bitcast(lanes, vector(I64 if isinstance(kind, ir.DoubleType) else I32))
+
+    def require_members(self, instruction: BoundInstruction) -> None:
+        """Lanes that the instruction names and that live, but stand elsewhere, would have to be waited for."""
+        if is_block_barrier(instruction.instruction) or not instruction.form.has("sync"):
+            return
+        members = self.operands.read(instruction.sources[-1], instruction)
+        first = self.e.count_trailing_zeros(self.group)
+        named = members.ir if members.uniform else self.b.extract_element(self.m.spread(members), first)
+        elsewhere = self.b.and_(self.b.and_(named, self.alive), self.b.not_(self.group))
+        with self.e.when(self.b.icmp_unsigned("!=", elsewhere, ir.Constant(I32, 0)), likely=False):
+            line, zero = ir.Constant(I64, instruction.instruction.line), ir.Constant(I64, 0)
+            kind, lane = ir.Constant(I64, FaultKind.PARTED_WARP), self.b.zext(first, I64)
+            null = ir.Constant(POINTER, None)
+            self.e.intrinsic("triptych.fault", VOID, [self.context, null, kind, lane, line, zero])
+            self.leave(Outcome.STOPPED)
 
     # Blocks -----------------------------------------------------------------------------------------------------
 

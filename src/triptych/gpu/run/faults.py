@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from triptych.core.arrays import Storage
-from triptych.core.errors import BudgetExceeded, KernelFault, MemoryFault
+from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault, MemoryFault
 from triptych.gpu.isa.spaces import PARAM_WINDOW
 from triptych.gpu.lower.analysis import MemorySite
 from triptych.gpu.lower.layout import WARP_SIZE, Context, FaultKind, Site
@@ -120,7 +120,19 @@ def _distance(storage: Storage, address: int) -> int:
     return max(storage.address - address, 0)
 
 
+def _parted_warp(kernel: Kernel, shared: Shared, worker: Worker) -> KernelFault:
+    line = worker.context.fault_address
+    instruction = next(i.instruction for b in kernel.analysis.bound for i in b if i.instruction.line == line)
+    return DeadlockError(
+        f"kernel {kernel.entry.name}: {instruction.opcode} names lanes that stand elsewhere,"
+        f" {_place(worker.context, shared.geometry)} (PTX line {line}); waiting for parted lanes is not supported",
+        where=instruction.origin.where if instruction.origin else None,
+        hint="let all lanes of the mask reach the same instruction together",
+    )
+
+
 _DESCRIPTIONS: Mapping[int, Callable[[Kernel, Shared, Worker], KernelFault]] = {
     FaultKind.BUDGET: _budget,
     FaultKind.TRAP: _trap,
+    FaultKind.PARTED_WARP: _parted_warp,
 }

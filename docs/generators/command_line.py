@@ -1,0 +1,60 @@
+"""The page of the command line, from the commands' own parameters and help."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import typer
+
+from generators.markdown import code, table
+from triptych.cli.main import app
+
+_HEAD = """\
+# The command line
+
+`triptych COMMAND --help` prints what stands here. Errors and progress go to standard error.
+
+| exit status | meaning |
+| --- | --- |
+| 0 | all is well |
+| 1 | a check found something, or `demo` computed something wrong |
+| 2 | a wrong use, or an error |
+| 130 | interrupted by Ctrl-C |
+
+Under `run` the status of the script itself goes first, where it is not 0.
+
+The JSON of `run` and `demo` (`"schema": "triptych.run/1"`) is described by
+[a JSON Schema](../../src/triptych/report/schemas/run-1.schema.json).
+
+"""
+
+
+def page() -> str:
+    """The page's Markdown."""
+    group = cast("Any", typer.main.get_command(app))
+    commands: Mapping[str, Any] = group.commands
+    return _HEAD + "".join(_section(name, command) for name, command in commands.items()).rstrip() + "\n"
+
+
+def _section(name: str, command: Any) -> str:  # noqa: ANN401  click's command, which typer vendors or not
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option"]
+    usage = " ".join(["triptych", name, "[OPTIONS]", *map(_argument, arguments)])
+    rows = [(code(_argument(one)), str(one.help)) for one in arguments]
+    rows += [(code(_option(one)), str(one.help)) for one in options if one.name != "help"]
+    return f"## {code(usage)}\n\n{inspect.cleandoc(command.help)}\n\n{table(('argument', 'meaning'), rows)}"
+
+
+def _argument(parameter: Any) -> str:  # noqa: ANN401
+    return str(parameter.metavar or parameter.name.upper())
+
+
+def _option(parameter: Any) -> str:  # noqa: ANN401
+    return " ".join([", ".join(parameter.opts), *_metavar(parameter)])
+
+
+def _metavar(parameter: Any) -> Iterator[str]:  # noqa: ANN401
+    if parameter.metavar:
+        yield parameter.metavar

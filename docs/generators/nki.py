@@ -1,0 +1,69 @@
+"""The page of NKI: the engine table, the limits of each generation, and the names of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from types import ModuleType
+
+from generators.markdown import code, first_paragraph, table
+from generators.python import signature
+from triptych.languages.nki import isa, language
+from triptych.neuron.isa import HARDWARE, ROWS, Row
+from triptych.neuron.isa.hardware import TARGET_ALIASES
+
+_HEAD = """\
+# NKI
+
+Kernels of `import nki` and of `import neuronxcc.nki` are traced into the instructions below; each is verified against
+its row and the limits of the target as it is recorded, and again before it runs.
+
+## Instructions
+
+In the operands, `=` marks those that are written, `±` those that are read and written, `?` those that may be missing,
+and `#` those for which a number may stand. N is the free size, M the columns of the stationary operand, P the partitions.
+
+"""
+
+
+def page() -> str:
+    """The page's Markdown."""
+    rows = [_cells(row) for row in ROWS.values()]
+    headings = ("instruction", "engines", "operands", "attributes and defaults", "cost in cycles", "source")
+    return "".join([_HEAD, table(headings, rows), *_limits(), *_names()]).rstrip() + "\n"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    engines = ", ".join(engine.value for engine in row.engines)
+    operands: list[str] = []
+    for rule in row.operands:
+        mark = "" if not rule.written else "±" if rule.read else "="
+        spaces = "/".join(sorted(space.value.upper() for space in rule.spaces))
+        operands.append(code(f"{mark}{rule.name}{'?' * rule.optional}{'#' * rule.immediate}") + f" {spaces}")
+    attributes = ", ".join(code(f"{name}={value!r}") for name, value in row.attributes.items())
+    return code(row.name), engines, ", ".join(operands), attributes, row.cost.value, row.source
+
+
+def _limits() -> Iterator[str]:
+    yield "## Limits\n\n"
+    rows: list[tuple[str, ...]] = []
+    for field in fields(next(iter(HARDWARE.values()))):
+        rows.append((code(field.name), *(_value(getattr(one, field.name)) for one in HARDWARE.values())))
+    yield table(("limit", *HARDWARE), rows)
+    yield "".join(f"{code(alias)} is {code(target)}. " for alias, target in TARGET_ALIASES.items()).rstrip() + "\n\n"
+
+
+def _value(value: object) -> str:
+    return ", ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else str(value)  # pyright: ignore[reportUnknownVariableType]
+
+
+def _names() -> Iterator[str]:
+    for title, module in (("nki.isa", isa), ("nki.language", language)):
+        yield f"## {title}\n\n{table(('name', 'meaning'), _functions(module))}"
+
+
+def _functions(module: ModuleType) -> Iterator[tuple[str, str]]:
+    for name in sorted(module.__all__):
+        thing = getattr(module, name)
+        if callable(thing) and not isinstance(thing, type):
+            yield code(f"{name}{signature(thing)}"), first_paragraph(thing)

@@ -1,0 +1,46 @@
+"""The third witness of each instruction: what it must give, worked out without the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import witness_approximate as approximate
+import witness_compare as compare
+import witness_convert as convert
+import witness_float as floating
+import witness_integer as integer
+from expected import Expected
+from opcodes import Opcode
+
+Witness = Callable[..., tuple[Expected, ...]]
+
+_INTEGER: Mapping[str, Witness] = {
+    "add": integer.add, "sub": integer.add, "mul": integer.multiply, "mad": integer.multiply, "div": integer.divide,
+    "rem": integer.divide, "abs": integer.sign, "neg": integer.sign, "min": integer.extreme, "max": integer.extreme,
+    "popc": integer.popc, "clz": integer.clz, "brev": integer.brev, "bfe": integer.bfe, "bfi": integer.bfi,
+    "sad": integer.sad, "and": integer.logic, "or": integer.logic, "xor": integer.logic, "not": integer.invert,
+    "cnot": integer.invert, "lop3": integer.lop3, "shl": integer.shift, "shr": integer.shift, "shf": integer.shf,
+    "prmt": integer.prmt, "cvta": integer.cvta,
+}  # fmt: skip
+_FLOAT: Mapping[str, Witness] = {
+    **dict.fromkeys(("add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt"), floating.arithmetic),
+    "abs": floating.sign, "neg": floating.sign, "copysign": floating.copysign,
+    "min": floating.extreme, "max": floating.extreme,
+}  # fmt: skip
+_APPROXIMATE: Mapping[str, Witness] = {
+    **dict.fromkeys(("ex2", "lg2", "sin", "cos", "tanh"), approximate.function),
+    **dict.fromkeys(("rcp", "sqrt", "rsqrt"), approximate.reciprocal),
+    "div": approximate.divide,
+}
+_ANY_TYPE: Mapping[str, Witness] = {
+    "setp": compare.setp, "set": compare.set_, "selp": integer.selp, "mov": integer.mov, "cvt": convert.cvt,
+}  # fmt: skip
+
+
+def find_witness(op: Opcode) -> Witness | None:
+    """The witness of an opcode, None where nobody wrote one."""
+    if op.mnemonic in _ANY_TYPE:
+        return _ANY_TYPE[op.mnemonic]
+    if op.has("approx") or op.has("full"):
+        return approximate.ex2_narrow if "16" in op.type else _APPROXIMATE.get(op.mnemonic)
+    return (_FLOAT if "f" in op.type else _INTEGER).get(op.mnemonic)
