@@ -1,7 +1,7 @@
 """Writes the pages of the reference from the tables and docstrings that they are about.
 
-    python docs/generate.py            writes every page
-    python docs/generate.py --check    writes nothing; 1 where a page is not up to date, with its name
+python docs/generate.py            writes every page
+python docs/generate.py --check    writes nothing; 1 where a page is not up to date, with its name
 """
 
 from __future__ import annotations

@@ -41,50 +41,70 @@ _TENSOR_TYPES = ("f32", "f16", "bf16", "fp8")
 
 GPU: Sequence[Family] = (
     Family(["instructions.warp"], "instructions", "Instructions, once for each warp that executes them."),
-    Family(["instructions.thread"], "instructions", "The same, once for each lane that stands there, guarded off or not."),
-    Family([f"instructions.pipe.{pipe.value}" for pipe in Pipe], "instructions", "Warp-instructions by executing unit."),
+    Family(["instructions.thread"], "instructions", "The same by lane, guarded off or not."),
+    Family(
+        [f"instructions.pipe.{pipe.value}" for pipe in Pipe], "instructions", "Warp-instructions by executing unit."
+    ),
     Family(["threads.active_lanes"], "lanes", "Lanes to a warp-instruction, on average."),
     Family(["branches"], "branches", "Executions of `bra` and `brx`, by warp."),
     Family(["branches.divergent"], "branches", "Those at which the lanes of a warp parted."),
     Family(["barriers"], "barriers", "Executions of barriers, by warp."),
     Family(
-        [f"flops.{kind}" for kind in _flop_types()], "FLOPs",
+        [f"flops.{kind}" for kind in _flop_types()],
+        "FLOPs",
         "Floating-point operations of the lanes whose guard holds; a row of the table says how many an instruction is.",
     ),
     Family(_with(_spaces("global", "shared", "local"), "requests"), "requests", "Memory instructions, by warp."),
     Family(_with(_spaces("global", "shared", "local"), "bytes"), "bytes", "Bytes that active lanes asked for."),
     Family(_with(_spaces("global"), "sectors"), "sectors", "Distinct sectors of 32 bytes of each request, added up."),
     Family(
-        _with(_spaces("shared"), "wavefronts"), "wavefronts",
+        _with(_spaces("shared"), "wavefronts"),
+        "wavefronts",
         "Passes over the 32 banks of 4 bytes; a bank gives one word a pass, to all lanes that ask for it.",
     ),
     Family(
-        _with(_spaces("shared"), "bank_conflicts"), "wavefronts",
+        _with(_spaces("shared"), "bank_conflicts"),
+        "wavefronts",
         "Wavefronts beyond one for each phase of 128 bytes.",
     ),
     Family(
-        ["global.load.compulsory_bytes", "global.store.compulsory_bytes"], "bytes",
+        ["global.load.compulsory_bytes", "global.store.compulsory_bytes"],
+        "bytes",
         "64-byte pairs of sectors that the launch read, or wrote, each counted once. Atomics count as writes.",
     ),
-)  # fmt: skip
+)
 """Of a launch on the GPU machine; a line has those of its own instructions."""
 
 NEURON: Sequence[Family] = (
     Family([f"instructions.{engine}" for engine in _ENGINES], "instructions", "Instructions by engine."),
-    Family([f"elements.{engine}" for engine in _LANED], "elements", "Elements through an engine: an instruction's largest operand."),
-    Family([f"flops.{engine}" for engine in _LANED], "FLOPs", "Arithmetic operations on elements; an activation function is one."),
-    Family([f"flops.tensor.{kind}" for kind in _TENSOR_TYPES], "FLOPs", "Of matrix products, by the stationary operand's type."),
+    Family(
+        [f"elements.{engine}" for engine in _LANED],
+        "elements",
+        "Elements through an engine: an instruction's largest operand.",
+    ),
+    Family(
+        [f"flops.{engine}" for engine in _LANED],
+        "FLOPs",
+        "Operations on elements; of an activation its function, its scale and its bias each count.",
+    ),
+    Family(
+        [f"flops.tensor.{kind}" for kind in _TENSOR_TYPES],
+        "FLOPs",
+        "Of matrix products, by the stationary operand's type.",
+    ),
     Family(["dma.transfers"], "transfers", "DMA instructions."),
     Family(["dma.load.bytes", "dma.store.bytes"], "bytes", "Bytes that DMA read from HBM, and wrote to it."),
     Family(
-        ["hbm.load.compulsory_bytes", "hbm.store.compulsory_bytes"], "bytes",
+        ["hbm.load.compulsory_bytes", "hbm.store.compulsory_bytes"],
+        "bytes",
         "Bytes of HBM that the launch read, or wrote, each counted once.",
     ),
     Family(
-        ["sbuf.peak_bytes", "psum.peak_bytes"], "bytes",
-        "The most bytes of a partition that live tiles take; a tile lives from the first instruction that names it to the last.",
+        ["sbuf.peak_bytes", "psum.peak_bytes"],
+        "bytes",
+        "The most bytes of a partition that tiles take; one lives from the first to the last instruction that names it.",
     ),
-)  # fmt: skip
+)
 """Of a launch on the NeuronCore machine."""
 
 MODEL: Sequence[Family] = (
@@ -94,14 +114,16 @@ MODEL: Sequence[Family] = (
     Family(["estimate"], "s", "The launch overhead plus the longest roof."),
     Family(["roof.<name>"], "s", "The time of one limit at its peak: a pipe, a level of memory, an engine."),
     Family(
-        [f"bytes.{level.name}" for levels in LEVELS.values() for level in levels], "bytes",
+        [f"bytes.{level.name}" for levels in LEVELS.values() for level in levels],
+        "bytes",
         "Bytes at a level of memory.",
     ),
     Family(
-        [f"intensity.{level.name}" for levels in LEVELS.values() for level in levels], "FLOP/byte",
+        [f"intensity.{level.name}" for levels in LEVELS.values() for level in levels],
+        "FLOP/byte",
         "FLOPs over the bytes at that level.",
     ),
-)  # fmt: skip
+)
 """What the model says of a launch: `launch.roofline.counters()`, and `model` in JSON."""
 
 _PROVENANCE: Mapping[Provenance, str] = {

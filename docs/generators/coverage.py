@@ -17,8 +17,8 @@ _HEAD = """\
 # Coverage
 
 What compilers write is the measure of the instruction table. `tests/data/ptx` keeps the PTX that NVRTC and Triton wrote
-for the kernels beside it. {runs} of {total} kernels have a row for every instruction and nothing else that the machine
-lacks; for the others, the first thing that is missing. The forms that there are: [instructions](reference/instructions.md).
+for the kernels beside it. {runs} of {total} kernels have a row for every instruction and ask for nothing else that the
+machine lacks; for the others stands the first thing that is missing. [The rows](reference/instructions.md).
 
 """
 

@@ -30,7 +30,7 @@ def classes() -> Iterator[type[TriptychError]]:
 def page() -> str:
     """The page's Markdown."""
     rows = [(code(kind.__name__), ", ".join(_bases(kind)), first_paragraph(kind)) for kind in classes()]
-    return _HEAD + table(("error", "is also", "raised when"), rows).rstrip() + "\n"
+    return _HEAD + table(("error", "is also", "meaning"), rows).rstrip() + "\n"
 
 
 def _bases(kind: type[TriptychError]) -> list[str]:

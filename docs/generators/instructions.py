@@ -16,9 +16,9 @@ The forms that the GPU machine runs: {count} rows, {mnemonics} mnemonics. A form
 
 A syntax line reads like the manual's. In the opcode, braces mean optional; a name of the column *types* stands for one
 of its types, a name of the column *modifiers* for one of its alternatives; any other name stands for itself. In the
-operands, `d:pred` gives an operand its own type, `[a]` is an address, `d*` may be a vector `{{a, b}}`, `d|p` is a pair of
-which the second may be missing, and `c?` may be missing. *FLOPs* are those of one lane. Sections are those of NVIDIA's
-PTX ISA manual.
+operands, `d:pred` gives an operand its own type, `[a]` is an address, `d*` may be a vector `{{a, b}}`, `d|p` is a pair
+of which the second may be missing, and `c?` may be missing. *FLOPs* are those of one lane. Sections are those of
+NVIDIA's PTX ISA manual.
 
 """
 _HEADINGS = ("syntax", "types", "modifiers", "pipe", "FLOPs", "section", "meaning")
@@ -37,7 +37,7 @@ def page() -> str:
 
 def _cells(row: Row) -> Sequence[str]:
     types = "; ".join(f"{name}: {_sorted(kinds)}" for name, kinds in row.type_slots if len(kinds) > 1)
-    chosen = [(name, alternatives) for name, (alternatives, _) in row.groups.items() if alternatives != {name}]
+    chosen = [(name, alternatives) for name, (alternatives, _) in row.groups.items() if set(alternatives) != {name}]
     modifiers = "; ".join(f"{name}: {_sorted(alternatives)}" for name, alternatives in chosen)
     flops = str(row.flops) if row.flops else ""
     return code(row.syntax), types, modifiers, row.pipe.value, flops, row.section, row.summary

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import dedent
 
 
 def code(text: str) -> str:
@@ -30,3 +33,67 @@ def documentation(thing: object) -> str:
 def first_paragraph(thing: object) -> str:
     """The docstring up to its first blank line, as one line."""
     return " ".join(documentation(thing).partition("\n\n")[0].split())
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a dataclass as its source has it; `default` and `words` (its docstring) are empty where it has none."""
+
+    name: str
+    type: str
+    default: str
+    words: str
+
+
+def fields_of(kind: type) -> Iterator[Field]:
+    """The fields that the class itself declares, in the order of the source."""
+    body = ast.parse(dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    for statement, following in zip(body.body, [*body.body[1:], ast.Pass()], strict=True):
+        match statement:
+            case ast.AnnAssign(ast.Name(name), annotation, default):
+                shown = "" if default is None else ast.unparse(default)
+                yield Field(name, ast.unparse(annotation), shown, _string(following))
+            case _:
+                continue
+
+
+def _string(statement: ast.stmt) -> str:
+    match statement:
+        case ast.Expr(ast.Constant(str(words))):
+            return " ".join(words.split())
+        case _:
+            return ""
+
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def signature(function: object, *, types: bool) -> str:
+    """The parameters, with or without their types; defaults that are no plain values are shown as `…`."""
+    assert callable(function)
+    given = inspect.signature(function)
+    parts: list[str] = []
+    starred = False
+    for name, one in given.parameters.items():
+        if name in ("self", "cls"):
+            continue
+        if one.kind is one.VAR_POSITIONAL:
+            name, starred = f"*{name}", True
+        elif one.kind is one.VAR_KEYWORD:
+            name = f"**{name}"
+        elif one.kind is one.KEYWORD_ONLY and not starred:
+            parts.append("*")
+            starred = True
+        kind = f": {one.annotation}" if types and one.annotation is not one.empty else ""
+        parts.append(f"{name}{kind}{_default(one, spaced=bool(kind))}")
+    result = f" -> {given.return_annotation}" if types and given.return_annotation is not given.empty else ""
+    return f"({', '.join(parts)}){result}"
+
+
+def _default(parameter: inspect.Parameter, *, spaced: bool) -> str:
+    if parameter.default is parameter.empty:
+        return ""
+    value = parameter.default
+    shown = repr(value) if isinstance(value, _PLAIN) or value == () else "…"
+    return f" = {shown}" if spaced else f"={shown}"

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from types import ModuleType
 
-from generators.markdown import code, first_paragraph, table
-from generators.python import signature
+from generators.markdown import code, first_paragraph, signature, table
 from triptych.languages.nki import isa, language
 from triptych.neuron.isa import HARDWARE, ROWS, Row
 from triptych.neuron.isa.hardware import TARGET_ALIASES
@@ -21,7 +20,8 @@ its row and the limits of the target as it is recorded, and again before it runs
 ## Instructions
 
 In the operands, `=` marks those that are written, `±` those that are read and written, `?` those that may be missing,
-and `#` those for which a number may stand. N is the free size, M the columns of the stationary operand, P the partitions.
+and `#` those for which a number may stand. N is the free size, M the columns of the stationary operand, P the
+partitions. The costs are recorded; no estimate uses them yet.
 
 """
 
@@ -66,4 +66,4 @@ def _functions(module: ModuleType) -> Iterator[tuple[str, str]]:
     for name in sorted(module.__all__):
         thing = getattr(module, name)
         if callable(thing) and not isinstance(thing, type):
-            yield code(f"{name}{signature(thing)}"), first_paragraph(thing)
+            yield code(f"{name}{signature(thing, types=False)}"), first_paragraph(thing)

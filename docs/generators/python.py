@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from types import ModuleType
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import cached_property
+from types import FunctionType, ModuleType
+from typing import Any
 
 import triptych
-from generators.markdown import code, documentation, first_paragraph
+from generators.markdown import code, documentation, fields_of, first_paragraph, signature
 
 _HEAD = """\
 # The Python interface
@@ -16,6 +20,9 @@ What `import triptych as tt` gives. Nothing is imported until it is used, so tha
 on [a page of their own](errors.md), settings [too](settings.md).
 
 """
+
+_COMPUTED: tuple[type, ...] = (property, cached_property)
+_CALLED: tuple[type, ...] = (FunctionType, classmethod)
 
 
 def page() -> str:
@@ -32,7 +39,7 @@ def _names() -> Iterator[str]:
     yield "## Functions\n\n"
     for name, thing in things.items():
         if inspect.isroutine(thing):
-            yield _entry(f"tt.{name}{signature(thing)}", documentation(thing))
+            yield _entry(f"tt.{name}{signature(thing, types=True)}", documentation(thing))
     yield "## Classes\n\n"
     for name, thing in things.items():
         if inspect.isclass(thing) and not issubclass(thing, BaseException):
@@ -43,7 +50,7 @@ def _functions(module: str, thing: ModuleType) -> Iterator[str]:
     for name in sorted(getattr(thing, "__all__", ())):
         member = getattr(thing, name)
         if inspect.isroutine(member):
-            yield _entry(f"tt.{module}.{name}{signature(member)}", documentation(member))
+            yield _entry(f"tt.{module}.{name}{signature(member, types=True)}", documentation(member))
 
 
 def _entry(head: str, words: str) -> str:
@@ -53,21 +60,18 @@ def _entry(head: str, words: str) -> str:
     return f"### {code(head)}\n\n{summary}\n\n{body}"
 
 
-def _members(kind: type) -> str:
-    """The public members that the class itself defines."""
+def _members(kind: Any) -> str:  # noqa: ANN401  a class
+    """The public fields, members and methods that the class itself defines."""
+    if issubclass(kind, Enum):
+        return "".join(f"- {code(f'{one.name} = {one.value!r}')}\n" for one in kind)
     lines: list[str] = []
+    if is_dataclass(kind):
+        for field in fields_of(kind):
+            lines.append(f"- {code(f'{field.name}: {field.type}')}{': ' if field.words else ''}{field.words}\n")
     for name, member in vars(kind).items():
-        function = member.fget if isinstance(member, property) else member
-        if name.startswith("_") or not (inspect.isfunction(function) or isinstance(member, classmethod)):
-            continue
-        shown = name if isinstance(member, property) else f"{name}{signature(getattr(kind, name))}"
-        lines.append(f"- {code(shown)}: {first_paragraph(function)}\n")
+        public = not name.startswith("_")
+        if public and isinstance(member, _COMPUTED):
+            lines.append(f"- {code(name)}: {first_paragraph(member)}\n")
+        elif public and isinstance(member, _CALLED):
+            lines.append(f"- {code(name + signature(getattr(kind, name), types=True))}: {first_paragraph(member)}\n")
     return "".join(lines)
-
-
-def signature(function: object) -> str:
-    """The parameters as they are annotated, without `self`."""
-    assert callable(function)
-    given = inspect.signature(function)
-    kept = [one for name, one in given.parameters.items() if name not in ("self", "cls")]
-    return str(given.replace(parameters=kept)).replace("'", "")

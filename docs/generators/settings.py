@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-from collections.abc import Iterator
-from textwrap import dedent
-
-from generators.markdown import code, table
+from generators.markdown import code, fields_of, table
 from triptych.core.settings import Settings
 
 _HEAD = """\
@@ -24,22 +19,10 @@ target (`trn1`, `inf2`, `gen2`, `trn2`, `gen3`, `trn3` or `gen4`) and goes befor
 """
 
 
-def fields() -> Iterator[tuple[str, str, str, str]]:
-    """Name, type, default and docstring of each field."""
-    body = ast.parse(dedent(inspect.getsource(Settings))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    for field, text in zip(body.body, body.body[1:], strict=False):
-        match field, text:
-            case ast.AnnAssign(ast.Name(name), kind, default), ast.Expr(ast.Constant(str(words))) if default:
-                yield name, ast.unparse(kind), ast.unparse(default), words
-            case _:
-                continue
-
-
 def page() -> str:
     """The page's Markdown."""
     rows: list[tuple[str, ...]] = []
-    for name, kind, default, words in fields():
-        variable, _, meaning = words.partition(": ")
-        rows.append((code(name), code(variable), code(kind), code(default), meaning))
+    for field in fields_of(Settings):
+        variable, _, meaning = field.words.partition(": ")
+        rows.append((code(field.name), code(variable), code(field.type), code(field.default), meaning))
     return _HEAD + table(("setting", "variable", "type", "default", "meaning"), rows) + _FOOT

@@ -1,4 +1,5 @@
 // Whole kernels of the cases, as their users write them.
+#include <cmath>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
