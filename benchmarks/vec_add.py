@@ -46,7 +46,7 @@ def _launches(elements: int, rounds: int) -> list[float]:
 
 
 def _beside_numba(rate: float, quick: bool) -> Iterator[Figure]:
-    elements, rounds = (512, 1) if quick else (8192, 3)
+    elements, rounds = (512, 1) if quick else (4096, 5)
     found = probe(
         "peers.numba_simulator", "measure", {"NUMBA_ENABLE_CUDASIM": "1"}, elements=elements, rounds=rounds
     )  # fmt: skip

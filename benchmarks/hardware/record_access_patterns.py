@@ -1,6 +1,6 @@
 """Records the counters of `access_patterns` on the GPU of this machine: needs nvcc, ncu and the driver's permission.
 
-    python benchmarks/hardware/record_access_patterns.py OUTPUT.json
+python benchmarks/hardware/record_access_patterns.py OUTPUT.json
 """
 
 from __future__ import annotations

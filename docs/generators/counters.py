@@ -102,7 +102,7 @@ NEURON: Sequence[Family] = (
     Family(
         ["sbuf.peak_bytes", "psum.peak_bytes"],
         "bytes",
-        "The most bytes of a partition that tiles take; one lives from the first to the last instruction that names it.",
+        "The most bytes of a partition that tiles take; one lives from the first to the last instruction naming it.",
     ),
 )
 """Of a launch on the NeuronCore machine."""

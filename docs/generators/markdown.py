@@ -37,7 +37,7 @@ def first_paragraph(thing: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a dataclass as its source has it; `default` and `words` (its docstring) are empty where it has none."""
+    """A field of a dataclass, as its source has it; `words` is its docstring. Empty: it has none."""
 
     name: str
     type: str

@@ -8,7 +8,7 @@ from dataclasses import is_dataclass
 from enum import Enum
 from functools import cached_property
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import triptych
 from generators.markdown import code, documentation, fields_of, first_paragraph, signature
@@ -66,7 +66,7 @@ def _members(kind: Any) -> str:  # noqa: ANN401  a class
         return "".join(f"- {code(f'{one.name} = {one.value!r}')}\n" for one in kind)
     lines: list[str] = []
     if is_dataclass(kind):
-        for field in fields_of(kind):
+        for field in fields_of(cast("type", kind)):
             lines.append(f"- {code(f'{field.name}: {field.type}')}{': ' if field.words else ''}{field.words}\n")
     for name, member in vars(kind).items():
         public = not name.startswith("_")

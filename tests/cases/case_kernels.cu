@@ -116,6 +116,7 @@ extern "C" __global__ void choose(const int *kind, const float *x, float *y, int
 extern "C" __global__ void find(const int *rows, int *place, int wanted, int count) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= count) return;
+    #pragma unroll 1
     for (int i = 0; i < 64; i++) {
         if (rows[row * 64 + i] == wanted) {
             place[row] = i;
@@ -144,7 +145,9 @@ extern "C" __global__ void median(const float *x, float *y, const int *order, in
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     float own[9];
+    #pragma unroll 1
     for (int k = 0; k < 9; k++) own[order[k]] = x[i * 9 + k];
+    #pragma unroll 1
     for (int k = 1; k < 9; k++) {
         float v = own[k];
         int j = k;

@@ -67,7 +67,7 @@ def floats(count: int = 64, start: float = 0.0) -> NDArray[np.float32]:
 
 
 class Untouched:
-    """Arrays that the kernel does not write, and others that it does not even know: all must hold what they held."""
+    """Arrays that the kernel knows, and others that it does not: all must hold what they held."""
 
     def __init__(self, *arrays: NDArray[np.float32]) -> None:
         self._arrays = (*arrays, *(np.full(16, number, np.float32) for number in range(4)))
@@ -91,7 +91,7 @@ class Untouched:
 )
 def test_null_and_wild_pointers(pointer: int | None, parts: tuple[str, ...], module: tt.cuda.CudaModule) -> None:
     p, out = floats(), floats(start=100)
-    kept = Untouched(p)
+    kept = Untouched(p, out)
     place = ("by thread (0,0,0)", "in block (0,0,0)")
     with refused(tt.MemoryFault, "Invalid __global__ read of size 4 bytes", "shifted_read", *place, *parts) as caught:
         module["shifted_read"][1, 64](pointer, out, 0)
@@ -169,7 +169,7 @@ extern "C" __global__ void sum(const float *p, float *out) {
 }
 """
     p, out = floats(256), floats()
-    kept = Untouched(p)
+    kept = Untouched(p, out)
     address = tt.data_ptr(p) + 84
     with refused(tt.MemoryFault, "read of size 16", "by thread (5,0,0)", f"{address:#x} is misaligned") as caught:
         tt.cuda.compile(source, arch="sm_90")["sum"][1, 32](p, out)
@@ -179,16 +179,17 @@ extern "C" __global__ void sum(const float *p, float *out) {
 
 @pytest.mark.parametrize(("shift", "thread"), [(1, 63), (32, 32), (-1, 0), (10_000, 0)])
 def test_shared_memory(shift: int, thread: int, module: tt.cuda.CudaModule) -> None:
-    out = floats()
-    kept = Untouched()
-    limit = "out of bounds: the block has 256 bytes of shared memory"
-    with refused(tt.MemoryFault, "Invalid __shared__ read", f"by thread ({thread},0,0)", limit) as caught:
-        module["shared_read"][1, 64](out, shift)
-    assert line_of(caught.value) == "out[threadIdx.x] = tile[threadIdx.x + shift];"
+    out, limit = floats(start=100), "out of bounds: the block has 256 bytes of shared memory"
+    kept = Untouched(out)
     with refused(tt.MemoryFault, "Invalid __shared__ write", f"by thread ({thread},0,0)", limit) as caught:
         module["shared_write"][1, 64, 256](out, shift)
     assert line_of(caught.value) == "tile[threadIdx.x + shift] = threadIdx.x;"
     kept.check()
+    with refused(tt.MemoryFault, "Invalid __shared__ read", f"by thread ({thread},0,0)", limit) as caught:
+        module["shared_read"][1, 64](out, shift)
+    assert line_of(caught.value) == "out[threadIdx.x] = tile[threadIdx.x + shift];"
+    first = thread // 32 * 32
+    assert np.array_equal(out[first : first + 32], floats(start=100)[first : first + 32]), "the warp stores nothing more"
 
 
 def test_shared_memory_that_was_not_asked_for(module: tt.cuda.CudaModule) -> None:
@@ -205,7 +206,7 @@ def test_local_arrays(write: int, read: int, verb: str, module: tt.cuda.CudaModu
     with refused(tt.MemoryFault, f"Invalid __local__ {verb} of size 4", "by thread (0,0,0)", limit) as caught:
         module["local_array"][1, 1](out, write, read)
     assert line_of(caught.value) == ("table[write] = 7;" if verb == "write" else "out[0] = table[read];")
-    out[0] = 3
+    assert out[0] == 3
     module["local_array"][1, 1](out, 0, 15)
     assert out[0] == 45
 

@@ -64,14 +64,13 @@ def test_a_long_loop_that_ends_is_no_hang(module: tt.cuda.CudaModule) -> None:
     assert np.array_equal(out.view(np.uint32), v)
 
 
-@pytest.mark.xfail(
-    raises=tt.BudgetExceeded,
-    reason="a worker's warps share one countdown, and the warp at whose back edge it ends is charged all of it",
-)
-def test_a_warp_is_charged_its_own_iterations_alone(module: tt.cuda.CudaModule) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_warp_is_charged_its_own_iterations_alone(workers: int, module: tt.cuda.CudaModule) -> None:
     out = np.zeros(256, np.int32)
-    with tt.scope(budget=1000, workers=1):
-        module["long_but_finite"][100, 256](out, 500)
+    with tt.scope(budget=1000, workers=workers):
+        module["long_but_finite"][100, 256](out, 999)
+        with refused(tt.BudgetExceeded, "long_but_finite", "1000 loop iterations"):
+            module["long_but_finite"][100, 256](out, 1002)
 
 
 def test_a_deadly_budget_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:

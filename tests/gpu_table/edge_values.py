@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import product
 
 from exact import FORMATS, Kind, Real, encode
@@ -69,15 +70,16 @@ _MOST_EDGES = {1: 200, 2: 20, 3: 8, 4: 4}
 _CASES = {1: 256, 2: 512, 3: 640, 4: 640}
 
 
-def cases(types: Sequence[str], seed: str) -> list[tuple[int, ...]]:
+@cache
+def cases(types: tuple[str, ...], seed: str) -> tuple[tuple[int, ...], ...]:
     """Operands of these types: edges with edges, other edges at random, random bits."""
     source = random.Random(f"{seed} {types}")
     most = _MOST_EDGES[len(types)]
     chosen = list(product(*(EDGES[name][:most] for name in types)))
-    while len(chosen) < _CASES[len(types)]:
+    while len(chosen) < (256 if types[2:] == ("pred",) else _CASES[len(types)]):
         pick = _random if len(chosen) % 2 else _random_edge
         chosen.append(tuple(pick(source, name) for name in types))
-    return chosen
+    return tuple(chosen)
 
 
 def _random_edge(source: random.Random, name: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from math import isqrt
 
 
@@ -86,6 +87,7 @@ def number(signed: int, exponent: int) -> Real:
     return Real(Kind.NUMBER, signed < 0, abs(signed), exponent)
 
 
+@lru_cache(maxsize=1 << 14)
 def decode(fmt: Format, bits: int) -> Real:
     negative, size = bool(bits & fmt.sign), bits & (fmt.sign - 1)
     if size > fmt.infinity:

@@ -58,7 +58,7 @@ def instances_of(row: Row) -> list[Instance]:
         sources, targets = _types(form, destination=False), _types(form, destination=True)
         for immediate in IMMEDIATES.get(row.mnemonic, (None,)):
             kept = sources if immediate is None else sources[:-1]
-            found.append(Instance(opcode, kept, targets, tuple(cases(kept, row.mnemonic)), immediate))
+            found.append(Instance(opcode, kept, targets, cases(kept, row.mnemonic), immediate))
     return found
 
 
@@ -118,13 +118,14 @@ ret;
         if instance.immediate is not None:
             operands.append(str(instance.immediate))
         self.lines.append(f"{instance.opcode} {', '.join(operands)};")
-        for target, name in zip(targets, instance.targets, strict=True):
-            offset = 8 * self.cases * self.outputs
-            self.outputs += 1
-            if name == "pred":
-                self.lines.append(f"selp.b32 %t1, 1, 0, {target}; st.global.b32 [%a1+{offset}], %t1;")
-            else:
-                self.lines.append(f"st.global.b{register_bits(name)} [%a1+{offset}], {target};")
+        offset = 8 * self.cases * self.outputs
+        self.outputs += 1
+        if instance.targets[0] == "pred":
+            self.lines += [f"selp.b32 %t{i + 1}, {1 << i}, 0, {target};" for i, target in enumerate(targets)]
+            self.lines += ["or.b32 %t1, %t1, %t2;"] if len(targets) > 1 else []
+            self.lines.append(f"st.global.b32 [%a1+{offset}], %t1;")
+        else:
+            self.lines.append(f"st.global.b{register_bits(instance.targets[0])} [%a1+{offset}], {targets[0]};")
 
 
 def _register(name: str, number: int) -> str:
@@ -177,13 +178,15 @@ def _fill_inputs(writer: _Writer, seed: str) -> Lanes:
 
 
 def _split(instances: Sequence[Instance], generated: Lanes, oracle: Lanes) -> list[Result]:
-    results: list[Result] = []
-    at = 0
-    for instance in instances:
-        end = at + len(instance.targets)
-        results.append(Result(instance, tuple(generated[at:end]), tuple(oracle[at:end])))
-        at = end
-    return results
+    rows = zip(instances, generated, oracle, strict=True)
+    return [Result(one, _targets(one, fast), _targets(one, slow)) for one, fast, slow in rows]
+
+
+def _targets(instance: Instance, bits: Lanes) -> tuple[Lanes, ...]:
+    """The destinations of an instance: predicates share a word."""
+    if instance.targets[0] != "pred":
+        return (bits,)
+    return tuple(bits >> np.uint64(i) & np.uint64(1) for i in range(len(instance.targets)))
 
 
 def without_payloads(name: str, bits: Lanes) -> Lanes:

@@ -27,30 +27,39 @@ class Touch:
     address: int
     size: int
 
-    @property
-    def places(self) -> range:
-        """The addresses of the bytes."""
-        return range(self.address, self.address + self.size)
+    def pieces(self, size: int) -> range:
+        """The numbers of the pieces of memory of `size` bytes (sectors, pairs, words) that it reaches into."""
+        return range(self.address // size, (self.address + self.size - 1) // size + 1)
 
 
 def find_sectors(touches: Sequence[Touch]) -> set[int]:
     """The 32-byte sectors of global memory that a request moves."""
-    return {place // SECTOR_BYTES for touch in touches for place in touch.places}
+    return {sector for touch in touches for sector in touch.pieces(SECTOR_BYTES)}
 
 
-def find_wavefronts(touches: Sequence[Touch], size: int) -> tuple[int, int]:
+def find_wavefronts(kind: str, touches: Sequence[Touch], size: int) -> tuple[int, int]:
     """The wavefronts of a request to shared memory, and how many of them bank conflicts caused.
 
     Lanes are served in phases; in a phase each bank gives one word a wavefront, to all lanes that ask for that word.
     """
-    phase_lanes = PHASE_BYTES // max(size, BANK_BYTES)
+    phase_lanes = _phase_lanes(kind, touches, size)
     phases: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for touch in touches:
-        for place in touch.places:
-            word = place // BANK_BYTES
+        for word in touch.pieces(BANK_BYTES):
             phases[touch.lane // phase_lanes][word % BANKS].add(word)
     wavefronts = [max(len(words) for words in banks.values()) for banks in phases.values()]
     return sum(wavefronts), sum(wavefronts) - len(wavefronts)
+
+
+def _phase_lanes(kind: str, touches: Sequence[Touch], size: int) -> int:
+    """The lanes that an H200 serves together, by recorded counters."""
+    if kind != "load" or size <= BANK_BYTES:
+        return PHASE_BYTES // max(size, BANK_BYTES)
+    if size == 8:
+        return LANES
+    places = {touch.lane: touch.address for touch in touches}
+    shared = all(places.get(lane ^ 1, address) == address for lane, address in places.items())
+    return 16 if shared else 8
 
 
 @dataclass(slots=True)
@@ -89,10 +98,10 @@ class Counts:
         self.tally[f"{prefix}.bytes"] += sum(touch.size for touch in touches)
         if space == "global":
             self.tally[f"{prefix}.sectors"] += len(find_sectors(touches))
-            places = (place for touch in touches for place in touch.places if place < PARAM_WINDOW)
-            self.pairs["load" if kind == "load" else "store"].update(place // PAIR_BYTES for place in places)
+            pairs = self.pairs["load" if kind == "load" else "store"]
+            pairs.update(pair for touch in touches for pair in touch.pieces(PAIR_BYTES) if touch.address < PARAM_WINDOW)
         if space == "shared":
-            wavefronts, conflicts = find_wavefronts(touches, max(touch.size for touch in touches))
+            wavefronts, conflicts = find_wavefronts(kind, touches, max(touch.size for touch in touches))
             self.tally[f"{prefix}.wavefronts"] += wavefronts
             self.tally[f"{prefix}.bank_conflicts"] += conflicts
 

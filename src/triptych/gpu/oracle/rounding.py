@@ -23,9 +23,10 @@ def round_to_nearest(value: Fraction, bits: int) -> float:
         exponent -= 1
     quantum = max(exponent - digits + 1, least)
     units = round(value / Fraction(2) ** quantum)
+    sign = -1.0 if value < 0 else 1.0
     if abs(units).bit_length() + quantum > overflow:
-        return math.copysign(math.inf, value)
-    return math.ldexp(units, quantum) if units else math.copysign(0.0, value)
+        return sign * math.inf
+    return sign * math.ldexp(abs(units), quantum)
 
 
 def _fused(a: float, b: float, c: float, bits: int) -> float:

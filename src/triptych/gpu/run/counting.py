@@ -18,7 +18,7 @@ from triptych.core.source import SourceLocation
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.lower.analysis import KernelAnalysis, MemorySite
 from triptych.gpu.lower.layout import WARP_SIZE, Site
-from triptych.gpu.lower.memory import BankCount
+from triptych.gpu.lower.memory import phases_of
 from triptych.gpu.run.workers import StorageTable, Worker
 
 Place = tuple[SourceLocation, tuple[SourceLocation, ...]] | None
@@ -129,14 +129,18 @@ def _site_terms(site: MemorySite) -> Iterator[tuple[str, str, int]]:
     yield f"{prefix}.bytes", "bytes", 1
     for field in ("neighbours", "same"):
         yield f"{prefix}.bytes", field, WARP_SIZE * bytes_
-    if site.space == "local":
-        return
-    name = "sectors" if site.space == "global" else "wavefronts"
-    yield f"{prefix}.{name}", "sectors", 1
-    yield f"{prefix}.{name}", "same", 1
-    yield f"{prefix}.{name}", "neighbours", bytes_ if site.space == "global" else BankCount.phase_count(bytes_)
+    if site.space == "global":
+        yield f"{prefix}.sectors", "sectors", 1
+        yield f"{prefix}.sectors", "same", 1
+        yield f"{prefix}.sectors", "neighbours", bytes_
     if site.space == "shared":
+        phases = phases_of(site.kind, bytes_)
+        wavefronts, conflicts = phases.neighbours
+        yield f"{prefix}.wavefronts", "sectors", 1
+        yield f"{prefix}.wavefronts", "same", phases.same
+        yield f"{prefix}.wavefronts", "neighbours", wavefronts
         yield f"{prefix}.bank_conflicts", "conflicts", 1
+        yield f"{prefix}.bank_conflicts", "neighbours", conflicts
 
 
 def count_launch(

@@ -7,20 +7,21 @@ left out, and stops the launch.
 
 from triptych.gpu.lower.memory.access import GENERIC_SITES, Access, needed_by
 from triptych.gpu.lower.memory.copies import build_copy, copy_name, needed_by_copy
-from triptych.gpu.lower.memory.counts import BankCount
+from triptych.gpu.lower.memory.counts import Phases, phases_of
 from triptych.gpu.lower.memory.helper import Helper
 from triptych.gpu.lower.memory.inline import emit_inline, fallback_name, ways_of
 
 __all__ = [
     "GENERIC_SITES",
     "Access",
-    "BankCount",
     "Helper",
+    "Phases",
     "build_copy",
     "copy_name",
     "emit_inline",
     "fallback_name",
     "needed_by",
     "needed_by_copy",
+    "phases_of",
     "ways_of",
 ]

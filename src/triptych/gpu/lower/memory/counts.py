@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from llvmlite import ir
 
 from triptych.gpu.lower.emitter import I1, I8, I32, I64, Emitter, number, vector
@@ -48,33 +50,65 @@ class SectorCount:
         return self.e.get(self.steps, I64)
 
 
-class BankCount:
-    """Counts the wavefronts of a shared-memory request.
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """How a warp's request to shared memory is cut: `lanes` at a time, one phase after the other.
 
-    Lanes are served in phases of 128 bytes (32 lanes of up to 4 bytes, 16 of 8, 8 of 16); in a phase each bank gives
-    one 4-byte word a wavefront, to all lanes that ask for that word.
+    As an H200 counts them (`tests/data/hardware/access_patterns-h200.json`): 32 lanes of up to 4 bytes; 8-byte loads
+    all at once, 8-byte stores by half warps; 16 bytes by quarter warps, but loads by half warps where each even lane
+    and its neighbour reach for one place (or one of them is inactive).
     """
 
-    def __init__(self, e: Emitter, bytes_: int) -> None:
-        """Nothing yet."""
+    lanes: int
+    neighbours: tuple[int, int]
+    """Wavefronts, and bank conflicts, of a full warp at neighbouring elements."""
+    same: int
+    """Wavefronts of a full warp at one element."""
+
+
+_UP_TO_4 = Phases(32, (1, 0), 1)
+_LOADS = {8: Phases(32, (2, 1), 1), 16: Phases(8, (4, 0), 2)}
+_STORES = {8: Phases(16, (2, 0), 2), 16: Phases(8, (4, 0), 4)}
+
+
+def phases_of(kind: str, bytes_: int) -> Phases:
+    """The phases of loads, or of stores and atomics, of `bytes_` bytes a lane."""
+    return (_LOADS if kind == "load" else _STORES).get(bytes_, _UP_TO_4)
+
+
+class BankCount:
+    """Counts the wavefronts of a shared-memory request: in a phase each bank gives one 4-byte word a wavefront."""
+
+    def __init__(self, e: Emitter, kind: str, bytes_: int, mask: ir.Value, addresses: ir.Value) -> None:
+        """Nothing yet; `addresses` are the warp's, to see which lanes are served together."""
         self.e, self.b = e, e.b
         self.words = max(bytes_ // 4, 1)
-        self.lane_shift = {1: 5, 2: 4, 4: 3, 8: 2}[self.words]
-        self.phases = self.phase_count(bytes_)
+        lanes = phases_of(kind, bytes_).lanes
+        self.phases = WARP_SIZE // lanes
+        self.lane_shift: ir.Value = ir.Constant(I64, lanes.bit_length() - 1)
+        if kind == "load" and bytes_ == 16:
+            by_halves = self._even_lanes_share(mask, addresses)
+            self.lane_shift = e.b.select(by_halves, ir.Constant(I64, 4), self.lane_shift)
         self.counts = e.variable(ir.ArrayType(I8, BANKS * self.phases))
         self.seen = e.variable(ir.ArrayType(I32, BANKS * WARP_SIZE * self.words))
         self.most = e.variable(ir.ArrayType(I8, self.phases))
         for place, size in ((self.counts, BANKS * self.phases), (self.most, self.phases)):
             e.b.store(ir.Constant(ir.ArrayType(I8, size), None), place)
 
-    @staticmethod
-    def phase_count(bytes_: int) -> int:
-        """The wavefronts of a full warp without a conflict."""
-        return max(bytes_ // 4, 1)
+    def _even_lanes_share(self, mask: ir.Value, addresses: ir.Value) -> ir.Value:
+        """Whether each even lane and its neighbour reach for one place, or one of them is inactive."""
+        b = self.b
+        swap = ir.Constant(vector(I32), [ir.Constant(I32, i ^ 1) for i in range(WARP_SIZE)])
+        swapped = b.shuffle_vector(addresses, ir.Constant(addresses.type, ir.Undefined), swap)
+        equal = self.e.bits(b.icmp_unsigned("==", addresses, swapped))
+        one, odd, even = ir.Constant(I32, 1), ir.Constant(I32, 0xAAAA_AAAA), ir.Constant(I32, 0x5555_5555)
+        partners = b.or_(b.and_(b.shl(mask, one), odd), b.and_(b.lshr(mask, one), even))
+        apart = b.and_(b.and_(mask, partners), b.not_(equal))
+        return b.icmp_unsigned("==", apart, ir.Constant(I32, 0))
 
     def add(self, lane: ir.Value, address: ir.Value) -> None:
         """One lane's words."""
-        phase = self.b.lshr(lane, ir.Constant(I64, self.lane_shift))
+        phase = self.b.lshr(lane, self.lane_shift)
         for position in range(self.words):
             word = self.b.add(self.b.lshr(address, ir.Constant(I64, 2)), ir.Constant(I64, position))
             bank = self.b.and_(word, ir.Constant(I64, BANKS - 1))

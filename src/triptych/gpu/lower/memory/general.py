@@ -318,7 +318,7 @@ class _Shared(_Windowed):
     size_field = "shared_size"
 
     def build(self) -> None:
-        self.banks = BankCount(self.e, self.access.bytes)
+        self.banks = BankCount(self.e, self.access.kind, self.access.bytes, self.helper.mask, self.helper.addresses)
         self.lane_by_lane()
 
     def count_lane(self, lane: ir.Value, address: ir.Value) -> None:
