@@ -103,12 +103,19 @@ def run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str
 
 
 def matches(expected: Sequence[str], printed: Sequence[str]) -> bool:
-    """Whether lines are as expected: a line `…` stands for any lines, `…` inside a line for anything in it."""
+    """Whether lines are as expected: a line `…` stands for any lines, `…` inside a line for anything in it.
+
+    Any number of spaces is as good as any other, so that a figure left out need not break a column.
+    """
     if not expected:
         return not printed
     if expected[0] == ELLIPSIS:
         return any(matches(expected[1:], printed[skip:]) for skip in range(len(printed) + 1))
     if not printed:
         return False
-    pattern = ".*".join(map(re.escape, expected[0].split(ELLIPSIS)))
-    return re.fullmatch(pattern, printed[0].rstrip()) is not None and matches(expected[1:], printed[1:])
+    pattern = ".*".join(map(re.escape, _spaced(expected[0]).split(ELLIPSIS)))
+    return re.fullmatch(pattern, _spaced(printed[0])) is not None and matches(expected[1:], printed[1:])
+
+
+def _spaced(line: str) -> str:
+    return " ".join(line.split())

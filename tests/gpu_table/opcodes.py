@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from triptych.gpu.isa import Row
 
@@ -40,13 +42,27 @@ def read_opcode(text: str) -> Opcode:
     return Opcode(mnemonic, frozenset(rest) - set(types), types)
 
 
-def opcodes_of(row: Row) -> Iterator[str]:
-    """Every combination of a row's types and modifiers."""
-    choices = [
+def _choices(row: Row) -> list[list[tuple[str, ...]]]:
+    """What each part of a row's opcode may be: its modifiers, then its types."""
+    modifiers = [
         [*([] if required else [()]), *((name,) for name in sorted(names))] for names, required in row.groups.values()
     ]
-    kinds = [sorted(names) for _, names in row.type_slots]
-    for chosen in product(*choices):
-        modifiers = [*sorted(row.literals), *(name for names in chosen for name in names)]
-        for types in product(*kinds):
-            yield ".".join((row.mnemonic, *modifiers, *types))
+    return [[tuple(sorted(row.literals))], *modifiers, *([(name,) for name in sorted(k)] for _, k in row.type_slots)]
+
+
+def _write(row: Row, parts: Iterable[tuple[str, ...]]) -> str:
+    return ".".join((row.mnemonic, *(name for part in parts for name in part)))
+
+
+def opcodes_of(row: Row) -> Iterator[str]:
+    """Every combination of a row's types and modifiers."""
+    return (_write(row, parts) for parts in product(*_choices(row)))
+
+
+def some_opcodes_of(row: Row, most: int) -> list[str]:
+    """All opcodes of a row; of a row with more than `most`, as many at random."""
+    choices = _choices(row)
+    if prod(map(len, choices)) <= most:
+        return list(opcodes_of(row))
+    source = random.Random(row.syntax)
+    return [_write(row, map(source.choice, choices)) for _ in range(most)]

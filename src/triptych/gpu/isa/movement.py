@@ -12,7 +12,7 @@ from triptych.gpu.isa.types import U64
 _MOVABLE = "pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 f16 bf16"
 _MEMORY = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _HINTS = {
-    "cache": "ca cg cs lu cv wb wt nc",
+    "cache": "ca cg cs lu cv wb wt",
     "eviction": "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate evict_last"
     " evict_first",
     "prefetch": "L2::64B L2::128B L2::256B",

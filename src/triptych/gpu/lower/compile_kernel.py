@@ -1,28 +1,18 @@
-"""A kernel's analysis to machine code: one form at a time, from the cache where it is there."""
+"""A kernel's machine code, one form at a time, from the cache where it is there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
 
-from triptych.core.cache import key_of
-from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.isa.table import Effect
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.body import KernelForm
 from triptych.gpu.lower.converged import ConvergedForm
-from triptych.gpu.lower.engine import (
-    build_cached,
-    load_object,
-    require_access,
-    require_copy,
-    require_scheduler,
-    require_shuffle,
-)
+from triptych.gpu.lower.engine import Unit, load_units
 from triptych.gpu.lower.masked import MaskedForm
-from triptych.gpu.lower.memory import Access
+from triptych.gpu.lower.units import RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,39 +29,28 @@ FORMS: Mapping[str, FormSpec] = {
 }
 
 
-def compile_form(analysis: KernelAnalysis, form: str, text_key: str) -> int:
-    """The address of a kernel's code in one form; `text_key` names the PTX text that the analysis is of."""
+@dataclass(frozen=True, slots=True)
+class KernelCode:
+    """Addresses: of a kernel's code in one form, and of the scheduler that runs it."""
+
+    form: int
+    run: int
+
+
+def compile_form(key: str, form: str, analysis: Callable[[], KernelAnalysis], linked: Sequence[Unit]) -> KernelCode:
+    """A kernel's code in one form, linked with the units that it calls; `key` names the kernel.
+
+    `analysis` is asked for only where the code is not in the cache.
+    """
     spec = FORMS[form]
     symbol = f"triptych.kernel.{form}"
 
     def make() -> ir.Module:
-        module = ir.Module(name=analysis.function.name)
-        spec.form(analysis, module, symbol)
+        taken_apart = analysis()
+        module = ir.Module(name=taken_apart.function.name)
+        spec.form(taken_apart, module, symbol)
         return module
 
-    require_scheduler()
-    for instruction in (i for block in analysis.bound for i in block):
-        _require_helpers(instruction)
-    code = build_cached(key_of(text_key, analysis.function.name, form), make, level=spec.level)
-    return load_object(code, (symbol,))[symbol]
-
-
-def _require_helpers(instruction: BoundInstruction) -> None:
-    row, form = instruction.form.row, instruction.form
-    space = form.get("space").partition("::")[0]
-    space = "global" if space in ("const", "param") else space or "generic"
-    match instruction.effect:
-        case Effect.LOAD if row.mnemonic == "ldmatrix":
-            require_access(Access("load", "shared", 4, 4))
-        case Effect.LOAD | Effect.STORE:
-            kind = "load" if instruction.effect is Effect.LOAD else "store"
-            require_access(Access(kind, space, form.type.bytes, int(form.get("vec", "v1")[1:])))
-        case Effect.ATOMIC:
-            operation = form.get("operation") or "cas"
-            require_access(Access(operation, space, form.type.bytes, 1, form.type.is_float, form.type.is_signed))
-        case Effect.COPY if row.mnemonic == "cp" and form.immediates and instruction.sources[0].is_address:
-            require_copy(form.immediates[0])
-        case Effect.WARP if row.mnemonic == "shfl":
-            require_shuffle()
-        case _:
-            return
+    kernel = Unit(f"{key}/{form}", (symbol,), make, spec.level, is_shared=False)
+    addresses = load_units((*linked, kernel))
+    return KernelCode(addresses[symbol], addresses[RUN])

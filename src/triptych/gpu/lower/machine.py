@@ -437,7 +437,7 @@ class LlvmMachine:
         if a.uniform:
             return a
         wide = vector(I32)
-        return Value(self.e.intrinsic("triptych.shuffle", wide, [self.spread(a), self.spread(source_lane)]), False)
+        return Value(self.e.intrinsic(SHUFFLE, wide, [self.spread(a), self.spread(source_lane)]), False)
 
     def ballot(self, predicate: Value) -> Value:
         """See `Machine`."""
@@ -475,11 +475,14 @@ def _mangle(kind: ir.Type) -> str:
     return "f64" if kind == DOUBLE else "f16" if kind == HALF else "f32"
 
 
+SHUFFLE = "triptych.shuffle"
+
+
 def build_shuffle() -> ir.Module:
     """The module with `triptych.shuffle(values, lanes)`: a permutation whose lanes are known only when it runs."""
-    module = ir.Module(name="triptych.shuffle")
+    module = ir.Module(name=SHUFFLE)
     kind = vector(I32)
-    e = Emitter(ir.Function(module, ir.FunctionType(kind, [kind, kind]), "triptych.shuffle"))
+    e = Emitter(ir.Function(module, ir.FunctionType(kind, [kind, kind]), SHUFFLE))
     values, picks = e.function.args
     source, indices, target = (e.variable(kind, v) for v in (values, picks, values))
     for lane in range(WARP_SIZE):

@@ -1,146 +1,21 @@
-"""What the workers counted, as counters of the launch and of each source line.
-
-Every counter is a sum of what blocks, guarded instructions and memory sites counted. Which sum is a property of the
-kernel: it is written down once, as coefficients, and each launch multiplies.
-"""
+"""What the workers counted, as counters of the launch and of each source line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.launches import Line
-from triptych.core.source import SourceLocation
-from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.lower.analysis import KernelAnalysis, MemorySite
-from triptych.gpu.lower.layout import WARP_SIZE, Site
-from triptych.gpu.lower.memory import phases_of
+from triptych.gpu.run.counting_plan import CountingPlan, Place
 from triptych.gpu.run.workers import StorageTable, Worker
-
-Place = tuple[SourceLocation, tuple[SourceLocation, ...]] | None
-Term = tuple[Place, str, int, int]
-"""A counter of a place gains a multiple of a column: (place, counter, column, coefficient)."""
 
 _UNITS: Mapping[str, str] = {
     "instructions": "instructions", "branches": "branches", "barriers": "barriers", "requests": "requests",
     "sectors": "sectors", "bytes": "bytes", "wavefronts": "wavefronts", "bank_conflicts": "wavefronts",
     "flops": "FLOPs",
 }  # fmt: skip
-_NUMBERED_TYPES: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16"}
-_SITE_FIELDS = Site.size() // 8
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Where each of the workers' numbers stands in the vector that the coefficients multiply."""
-
-    blocks: int
-    guards: int
-
-    def warps(self, block: int) -> int:
-        """Executions of a block."""
-        return 2 * block
-
-    def lanes(self, block: int) -> int:
-        """Lanes over all executions of a block."""
-        return 2 * block + 1
-
-    def guarded(self, place: int) -> int:
-        """Lanes over all executions of a guarded instruction in which the guard held."""
-        return 2 * self.blocks + place
-
-    def divergent(self, block: int) -> int:
-        """Times that lanes parted at the end of a block."""
-        return 2 * self.blocks + self.guards + block
-
-    def site(self, index: int, field: str) -> int:
-        """A counter of a memory site."""
-        return 3 * self.blocks + self.guards + index * _SITE_FIELDS + Site.position(field)
-
-
-@dataclass(frozen=True, slots=True)
-class CountingPlan:
-    """A kernel's counters as sums: row `rows[i]` gains `coefficients[i]` times column `columns[i]`."""
-
-    keys: tuple[tuple[Place, str], ...]
-    rows: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    coefficients: NDArray[np.int64]
-
-
-def plan_counting(analysis: KernelAnalysis) -> CountingPlan:
-    """Writes the sums down."""
-    terms = list(_terms(analysis))
-    keys = tuple(dict.fromkeys((place, name) for place, name, _, _ in terms))
-    number = {key: index for index, key in enumerate(keys)}
-    rows = np.array([number[place, name] for place, name, _, _ in terms], np.int64)
-    columns = np.array([column for _, _, column, _ in terms], np.int64)
-    coefficients = np.array([coefficient for _, _, _, coefficient in terms], np.int64)
-    return CountingPlan(keys, rows, columns, coefficients)
-
-
-def _terms(analysis: KernelAnalysis) -> Iterator[Term]:
-    columns = Columns(len(analysis.graph.blocks), len(analysis.guarded_flops))
-    for index, block in enumerate(analysis.bound):
-        for instruction in block:
-            slot = analysis.guarded_flops.get(id(instruction))
-            active = columns.lanes(index) if slot is None else columns.guarded(slot)
-            for name, column, coefficient in _instruction_terms(instruction, columns, index, active):
-                yield _place_of(instruction), name, column, coefficient
-        if block:
-            yield _place_of(block[-1]), "branches.divergent", columns.divergent(index), 1
-    for index, site in enumerate(analysis.sites):
-        for name, field, coefficient in _site_terms(site):
-            yield _place_of(site.instruction), name, columns.site(index, field), coefficient
-
-
-def _place_of(instruction: BoundInstruction) -> Place:
-    origin = instruction.instruction.origin
-    return None if origin is None else (origin.where, origin.frames)
-
-
-def _instruction_terms(
-    instruction: BoundInstruction, columns: Columns, block: int, active: int
-) -> Iterator[tuple[str, int, int]]:
-    row = instruction.form.row
-    warps = columns.warps(block)
-    yield "instructions.warp", warps, 1
-    yield "instructions.thread", columns.lanes(block), 1
-    yield f"instructions.pipe.{row.pipe.value}", warps, 1
-    if row.mnemonic in ("bra", "brx"):
-        yield "branches", warps, 1
-    if row.mnemonic in ("bar", "barrier"):
-        yield "barriers", warps, 1
-    if row.flops:
-        name = instruction.form.type.name
-        width = 2 if name in _NUMBERED_TYPES else 1
-        yield f"flops.{_NUMBERED_TYPES.get(name, name)}", active, row.flops * width
-
-
-def _site_terms(site: MemorySite) -> Iterator[tuple[str, str, int]]:
-    """A site's counters, those of the short ways (full warps at neighbours, or at one element) written out."""
-    prefix, bytes_ = f"{site.space}.{site.kind}", site.bytes
-    for field in ("requests", "neighbours", "same"):
-        yield f"{prefix}.requests", field, 1
-    yield f"{prefix}.bytes", "bytes", 1
-    for field in ("neighbours", "same"):
-        yield f"{prefix}.bytes", field, WARP_SIZE * bytes_
-    if site.space == "global":
-        yield f"{prefix}.sectors", "sectors", 1
-        yield f"{prefix}.sectors", "same", 1
-        yield f"{prefix}.sectors", "neighbours", bytes_
-    if site.space == "shared":
-        phases = phases_of(site.kind, bytes_)
-        wavefronts, conflicts = phases.neighbours
-        yield f"{prefix}.wavefronts", "sectors", 1
-        yield f"{prefix}.wavefronts", "same", phases.same
-        yield f"{prefix}.wavefronts", "neighbours", wavefronts
-        yield f"{prefix}.bank_conflicts", "conflicts", 1
-        yield f"{prefix}.bank_conflicts", "neighbours", conflicts
 
 
 def count_launch(

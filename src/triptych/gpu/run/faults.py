@@ -91,7 +91,7 @@ def _reason(kind: int, site: MemorySite, address: int, size: int, kernel: Kernel
         case FaultKind.SHARED_BOUNDS:
             return f"is out of bounds: the block has {shared.geometry.shared_bytes} bytes of shared memory"
         case FaultKind.LOCAL_BOUNDS:
-            return f"is out of bounds: a thread has {kernel.analysis.places.local_bytes} bytes of local memory"
+            return f"is out of bounds: a thread has {kernel.facts.places.local_bytes} bytes of local memory"
         case _:
             return f"is out of bounds{_nearest(shared.table.storages, address)}"
 

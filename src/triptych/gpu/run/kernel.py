@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from triptych.core.cache import key_of
+from triptych.core.cache import cache, key_of
 from triptych.core.errors import UnknownName
 from triptych.gpu.isa.types import TYPES
-from triptych.gpu.lower.analysis import KernelAnalysis, analyse
-from triptych.gpu.lower.compile_kernel import compile_form
+from triptych.gpu.lower.analysis import KernelAnalysis, Places, analyse
+from triptych.gpu.lower.compile_kernel import KernelCode, compile_form
+from triptych.gpu.lower.engine import Unit, generator_digest
+from triptych.gpu.lower.units import units_for
+from triptych.gpu.run.counting_plan import CountingPlan, plan_counting
 from triptych.gpu.syntax import parse
 from triptych.gpu.syntax.ast import Function, Module, Variable
 
@@ -92,35 +96,67 @@ def load(text: str) -> GpuModule:
     return GpuModule(module, entries, key_of(text))
 
 
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What a launch needs to know of a kernel besides its code; kept in the cache beside it."""
+
+    places: Places
+    frame_bytes: int
+    blocks: int
+    guards: int
+    sites: int
+    counting: CountingPlan
+    linked: tuple[Unit, ...]
+
+    @classmethod
+    def of(cls, analysis: KernelAnalysis) -> KernelFacts:
+        """From the analysis."""
+        return cls(
+            analysis.places, analysis.frame_bytes, len(analysis.graph.blocks), len(analysis.guarded_flops),
+            len(analysis.sites), plan_counting(analysis), units_for(i for block in analysis.bound for i in block),
+        )  # fmt: skip
+
+
 class Kernel:
-    """One kernel's analysis and machine code. Safe to use from several threads."""
+    """One kernel's facts and machine code. Safe to use from several threads."""
 
     def __init__(self, gpu_module: GpuModule, name: str, *, rows: bool) -> None:
-        """Analyses the kernel; code is made at its first launch.
+        """Looks the kernel up; it is taken apart only where the cache does not know it.
 
         `rows`: for blocks whose warps each lie in one row of threads, where %tid.x ascends and %tid.y is the same.
+
+        Raises:
+            UnknownName: the module has no such kernel.
+            UnsupportedInstruction: an instruction of it has no row in the table.
         """
         if name not in gpu_module.entries:
             raise UnknownName.of("kernel", name, gpu_module.entries)
-        module = gpu_module.module
+        self._module = gpu_module.module
+        self._rows = rows
         self.entry = gpu_module.entries[name]
-        self.variables = tuple(v for v in module.variables.values() if v.space in ("global", "const"))
-        symbols = {v.name: index for index, v in enumerate(self.variables)}
-        self.analysis: KernelAnalysis = analyse(module, module.functions[name], symbols, rows=rows)
-        self._key = key_of(gpu_module.key, str(rows))
-        self._lock = threading.Lock()
-        self._code: dict[str, int] = {}
+        self.variables = tuple(v for v in self._module.variables.values() if v.space in ("global", "const"))
+        self._key = key_of(generator_digest(), gpu_module.key, name, str(rows))
+        self._lock = threading.RLock()
+        self._code: dict[str, KernelCode] = {}
+        made = cache().fetch("facts", self._key, lambda: pickle.dumps(KernelFacts.of(self.analysis)))
+        self.facts: KernelFacts = pickle.loads(made)
 
-    def code(self, form: str) -> int:
-        """The address of the kernel's code in a form, made now where it is not there yet."""
+    @cached_property
+    def analysis(self) -> KernelAnalysis:
+        """The kernel taken apart."""
+        symbols = {v.name: index for index, v in enumerate(self.variables)}
+        return analyse(self._module, self._module.functions[self.entry.name], symbols, rows=self._rows)
+
+    def code(self, form: str) -> KernelCode:
+        """The kernel's code in a form, made now where it is not there yet."""
         with self._lock:
             if form not in self._code:
-                self._code[form] = compile_form(self.analysis, form, self._key)
+                self._code[form] = compile_form(self._key, form, lambda: self.analysis, self.facts.linked)
             return self._code[form]
 
     def known_code(self, form: str) -> int:
         """The address of the code in a form, 0 where it was not needed yet."""
-        return self._code.get(form, 0)
+        return self._code[form].form if form in self._code else 0
 
 
 @lru_cache(maxsize=256)

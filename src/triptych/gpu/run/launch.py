@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from triptych.core.plan import Argument, Block, Launch, Program
 from triptych.core.progress import reporting
 from triptych.core.settings import settings
 from triptych.gpu.lower.layout import WARP_SIZE
-from triptych.gpu.run.counting import CountingPlan, count_launch, plan_counting
+from triptych.gpu.run.counting import count_launch
 from triptych.gpu.run.faults import raise_first_fault
 from triptych.gpu.run.kernel import Kernel, Parameter, kernel_of
 from triptych.gpu.run.variables import memory_of
@@ -30,12 +29,6 @@ class GpuLimits:
     max_threads_per_block: int = 1024
     shared_bytes_per_block_max: int = 232448
     max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
-
-
-@lru_cache(maxsize=256)
-def counting_plan(kernel: Kernel) -> CountingPlan:
-    """A kernel's counters as sums of what its workers count."""
-    return plan_counting(kernel.analysis)
 
 
 def run_launch(
@@ -55,7 +48,7 @@ def run_launch(
         KeyboardInterrupt: the user stopped it; nothing of it runs any more.
     """
     kernel = kernel_of(program.text, launch.entry, rows=launch.block[0] % WARP_SIZE == 0 or launch.block[1:] == (1, 1))
-    geometry = Geometry(launch.grid, launch.block, kernel.analysis.places.shared_bytes + launch.shared_bytes)
+    geometry = Geometry(launch.grid, launch.block, kernel.facts.places.shared_bytes + launch.shared_bytes)
     _check(kernel, launch, geometry, limits or GpuLimits())
     parameters = pack_parameters(kernel, launch.arguments)
     variables = memory_of(kernel)
@@ -65,7 +58,7 @@ def run_launch(
     with reporting(launch.entry) as report:
         workers = run_workers(kernel, shared, now.workers, report)
     raise_first_fault(kernel, shared, workers)
-    counters, lines = count_launch(counting_plan(kernel), workers, table)
+    counters, lines = count_launch(kernel.facts.counting, workers, table)
     return LaunchRecord(
         launch.entry, "gpu", program.language, program.target, launch.grid, launch.block,
         geometry.shared_bytes, counters, lines,
@@ -102,7 +95,7 @@ def pack_parameters(kernel: Kernel, arguments: Sequence[Argument]) -> NDArray[np
     parameters = kernel.entry.parameters
     if len(arguments) != len(parameters):
         raise ArgumentError(f"kernel {kernel.entry.name} takes {len(parameters)} arguments, not {len(arguments)}")
-    places = kernel.analysis.places
+    places = kernel.facts.places
     block = np.zeros(max(places.parameter_bytes, 8), np.uint8)
     for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
         data = _bytes_of(argument)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from triptych.core.arrays import Storage
 from triptych.core.progress import Report
 from triptych.gpu.isa.spaces import PARAM_WINDOW
-from triptych.gpu.lower.engine import require_scheduler
 from triptych.gpu.lower.layout import NO_STOP, SCRATCH_BYTES, WARP_SIZE, Context, Need, Site, StorageRow, Warp
 from triptych.gpu.run.kernel import Kernel
 
@@ -124,32 +123,31 @@ class Shared:
 
 def make_worker(kernel: Kernel, shared: Shared) -> Worker:
     """A worker with everything that its context points to."""
-    geometry, analysis = shared.geometry, kernel.analysis
+    geometry, facts = shared.geometry, kernel.facts
     indices = thread_indices(geometry)
     block_shared = _aligned(geometry.shared_bytes)
-    local = _aligned(analysis.places.local_bytes * geometry.warps * WARP_SIZE)
-    frames = _aligned(analysis.frame_bytes * geometry.warps)
+    local = _aligned(facts.places.local_bytes * geometry.warps * WARP_SIZE)
+    frames = _aligned(facts.frame_bytes * geometry.warps)
     warps = np.zeros((geometry.warps, Warp.size() // 8), np.int64)
     numbers = np.arange(geometry.warps)
     warps[:, Warp.position("index")] = numbers
-    warps[:, Warp.position("frame")] = frames.ctypes.data + numbers * analysis.frame_bytes
-    sites = np.zeros((len(analysis.sites), Site.size() // 8), np.int64)
+    warps[:, Warp.position("frame")] = frames.ctypes.data + numbers * facts.frame_bytes
+    sites = np.zeros((facts.sites, Site.size() // 8), np.int64)
     sites[:, Site.position("low")] = 1  # an empty range: the first access looks its storage up
     scratch = _aligned(SCRATCH_BYTES)
-    blocks = len(analysis.graph.blocks)
-    counts = np.zeros(2 * blocks + len(analysis.guarded_flops), np.int64)
-    divergent = np.zeros(blocks, np.int64)
+    counts = np.zeros(2 * facts.blocks + facts.guards, np.int64)
+    divergent = np.zeros(facts.blocks, np.int64)
     context = Context()
     values = {
         "next_block": ctypes.addressof(shared.next_block), "stop_block": ctypes.addressof(shared.stop_block),
         "total_blocks": geometry.blocks, "block_index": -1, "threads": geometry.threads, "warp_count": geometry.warps,
         "thread_indices": indices.ctypes.data, "index_stride": indices.shape[1],
         "parameters": shared.parameters.ctypes.data, "shared": block_shared.ctypes.data,
-        "shared_size": geometry.shared_bytes, "local": local.ctypes.data, "local_size": analysis.places.local_bytes,
-        "frames": frames.ctypes.data, "frame_size": analysis.frame_bytes, "warps": warps.ctypes.data,
+        "shared_size": geometry.shared_bytes, "local": local.ctypes.data, "local_size": facts.places.local_bytes,
+        "frames": frames.ctypes.data, "frame_size": facts.frame_bytes, "warps": warps.ctypes.data,
         "sites": sites.ctypes.data, "site_count": len(sites),
         "block_counts": counts.ctypes.data, "divergent_counts": divergent.ctypes.data,
-        "budget": shared.budget, "converged": kernel.code("converged"),
+        "budget": shared.budget, "converged": kernel.code("converged").form,
         "masked": kernel.known_code("masked"), "storages": shared.table.rows.ctypes.data,
         "storage_count": len(shared.table.storages), "symbols": shared.symbols.ctypes.data,
         "scratch": scratch.ctypes.data,
@@ -174,14 +172,14 @@ def run_workers(kernel: Kernel, shared: Shared, count: int, report: Report) -> l
     Raises:
         KeyboardInterrupt: the user asked to stop; the launch has ended by then.
     """
-    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(require_scheduler())
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(kernel.code("converged").run)
     workers = [make_worker(kernel, shared) for _ in range(max(1, min(count, shared.geometry.blocks)))]
     errors: list[BaseException] = []
 
     def work(worker: Worker) -> None:
         try:
             while run(ctypes.addressof(worker.context)) == Need.MASKED_FORM:
-                worker.context.masked = kernel.code("masked")
+                worker.context.masked = kernel.code("masked").form
         except BaseException as error:
             errors.append(error)
             shared.stop_block.value = -1

@@ -1,0 +1,76 @@
+"""What a kernel is linked with: the scheduler, and a helper for each kind of access that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from llvmlite import ir
+
+from triptych.gpu.isa.binding import BoundInstruction
+from triptych.gpu.isa.table import Effect
+from triptych.gpu.lower.engine import Unit
+from triptych.gpu.lower.machine import SHUFFLE, build_shuffle
+from triptych.gpu.lower.memory import (
+    Access,
+    Helper,
+    build_copy,
+    copy_name,
+    fallback_name,
+    needed_by,
+    needed_by_copy,
+    ways_of,
+)
+from triptych.gpu.lower.scheduler import build_scheduler
+
+RUN = "triptych.run"
+_SCHEDULER = Unit("scheduler", (RUN, "triptych.fault", "triptych.resolve", "triptych.refuel"), build_scheduler)
+_SHUFFLE = Unit("shuffle", (SHUFFLE,), build_shuffle)
+
+
+def units_for(instructions: Iterable[BoundInstruction]) -> tuple[Unit, ...]:
+    """The units that code for these instructions calls, each once, those that others call first."""
+    found: dict[str, Unit] = {_SCHEDULER.key: _SCHEDULER}
+    for instruction in instructions:
+        for unit in _units_of(instruction):
+            found.setdefault(unit.key, unit)
+    return tuple(found.values())
+
+
+def _units_of(instruction: BoundInstruction) -> Iterator[Unit]:
+    row, form = instruction.form.row, instruction.form
+    space = form.get("space").partition("::")[0]
+    space = "global" if space in ("const", "param") else space or "generic"
+    match instruction.effect:
+        case Effect.LOAD if row.mnemonic == "ldmatrix":
+            yield from _access_units(Access("load", "shared", 4, 4))
+        case Effect.LOAD | Effect.STORE:
+            kind = "load" if instruction.effect is Effect.LOAD else "store"
+            yield from _access_units(Access(kind, space, form.type.bytes, int(form.get("vec", "v1")[1:])))
+        case Effect.ATOMIC:
+            operation = form.get("operation") or "cas"
+            kind = form.type
+            yield from _access_units(Access(operation, space, kind.bytes, 1, kind.is_float, kind.is_signed))
+        case Effect.COPY if row.mnemonic == "cp" and form.immediates and instruction.sources[0].is_address:
+            yield from _copy_units(form.immediates[0])
+        case Effect.WARP if row.mnemonic == "shfl":
+            yield _SHUFFLE
+        case _:
+            return
+
+
+def _access_units(access: Access) -> Iterator[Unit]:
+    for other in needed_by(access):
+        yield from _access_units(other)
+    symbols = (access.name, *(fallback_name(access, way) for way in ways_of(access)))
+    yield Unit(access.name, symbols, partial(_build_helper, access))
+
+
+def _build_helper(access: Access) -> ir.Module:
+    return Helper(access).module
+
+
+def _copy_units(size: int) -> Iterator[Unit]:
+    for access in needed_by_copy(size):
+        yield from _access_units(access)
+    yield Unit(copy_name(size), (copy_name(size),), partial(build_copy, size))
