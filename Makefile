@@ -1,16 +1,23 @@
-# `make demo` and `make test` are the two commands; both make .venv first where it is missing.
+# The two commands are `make demo` and `make test`; each first makes .venv and installs what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q -c constraints.txt
 
-.PHONY: venv demo test lint types imports unit
+.PHONY: venv demo test lint types imports unit bench docs
 
-venv: $(VENV)/.ready
+# The package alone, as a user has it.
+venv: $(VENV)/.package
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.package: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[torch,test,dev]'
+	$(PIP) -e .
+	touch $@
+
+# With what the tests and the checks need.
+$(VENV)/.develop: $(VENV)/.package
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[torch,test,dev]'
 	touch $@
 
 demo: venv
@@ -18,15 +25,22 @@ demo: venv
 
 test: lint types imports unit
 
-lint: venv
+lint: $(VENV)/.develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: venv
+types: $(VENV)/.develop
 	$(BIN)/pyright
 
-imports: venv
+imports: $(VENV)/.develop
 	$(BIN)/lint-imports
 
-unit: venv
+unit: $(VENV)/.develop
 	$(BIN)/python -m pytest -q -n 2
+
+bench: $(VENV)/.develop
+	$(PIP) -e '.[bench]'
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.develop
+	$(BIN)/python docs/generate.py

@@ -65,7 +65,7 @@ GPU: Sequence[Family] = (
     Family(
         _with(_spaces("shared"), "bank_conflicts"),
         "wavefronts",
-        "Wavefronts beyond one for each phase of 128 bytes.",
+        "Wavefronts beyond one a phase; phases are cut as an H200 counts them (`gpu/lower/memory/counts.py`).",
     ),
     Family(
         ["global.load.compulsory_bytes", "global.store.compulsory_bytes"],

@@ -1,6 +1,6 @@
 """NKI kernels of the cases, as their users write them; imported once NKI is active."""
 
-# pyright: basic, reportMissingImports=false
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 # ruff: noqa: ANN001, ANN201
 # NKI's tensors exist while a kernel is traced only; `nki` is found once triptych provides it.
 

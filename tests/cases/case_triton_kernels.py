@@ -1,6 +1,6 @@
 """Triton kernels of the cases, as their users write them."""
 
-# pyright: basic, reportArgumentType=false
+# pyright: basic, reportArgumentType=false, reportGeneralTypeIssues=false
 # ruff: noqa: ANN001, ANN201
 # Triton's language exists inside kernels only: its operators have no types that Python knows.
 

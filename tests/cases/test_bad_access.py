@@ -189,7 +189,9 @@ def test_shared_memory(shift: int, thread: int, module: tt.cuda.CudaModule) -> N
         module["shared_read"][1, 64](out, shift)
     assert line_of(caught.value) == "out[threadIdx.x] = tile[threadIdx.x + shift];"
     first = thread // 32 * 32
-    assert np.array_equal(out[first : first + 32], floats(start=100)[first : first + 32]), "the warp stores nothing more"
+    assert np.array_equal(out[first : first + 32], floats(start=100)[first : first + 32]), (
+        "the warp stores nothing more"
+    )
 
 
 def test_shared_memory_that_was_not_asked_for(module: tt.cuda.CudaModule) -> None:

@@ -75,7 +75,11 @@ REFUSED: list[tuple[str, Launch, type[tt.TriptychError], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("launch", "kind", "parts"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_refused(
-    launch: Launch, kind: type[tt.TriptychError], parts: tuple[str, ...], module: tt.cuda.CudaModule, profile: tt.Profile
+    launch: Launch,
+    kind: type[tt.TriptychError],
+    parts: tuple[str, ...],
+    module: tt.cuda.CudaModule,
+    profile: tt.Profile,
 ) -> None:
     with refused(kind, "kernel '", *parts) as caught:
         launch(module)

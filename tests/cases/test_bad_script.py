@@ -39,7 +39,7 @@ class Bad:
 
 SCRIPTS = {
     "out of bounds": Bad("move(shift=1)", 1, "MemoryFault: Invalid __global__ read of size 4 bytes in kernel move"),
-    "a hang": Bad("move(steps=1)", 1, "BudgetExceeded: kernel move: warp 0 of block (0,0,0)", (), (("TRIPTYCH_BUDGET", "70000"),)),
+    "a hang": Bad("move(steps=1)", 1, "BudgetExceeded: kernel move: warp 0", (), (("TRIPTYCH_BUDGET", "7000"),)),
     "a syntax error": Bad("tt.cuda.compile('__global__ void k() { x }\\n')", 1, 'identifier "x" is undefined'),
     "threads": Bad("move(block=1025)", 1, "LaunchError: kernel 'move': block (1025, 1, 1)"),
     "cut PTX": Bad("tt.ptx.compile(tt.cuda.compile(source).ptx[:500] + '\\n')", 1, "PtxSyntaxError: "),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -28,9 +28,23 @@ def module(target: str) -> tt.cuda.CudaModule:
     return tt.cuda.compile(Path(__file__).with_name("case_kernels.cu"), arch=target, names=NAMES)
 
 
+def limits(dtype: Any) -> Any:  # noqa: ANN401  # ml_dtypes' types are not numpy's
+    return cast("Any", ml_dtypes.finfo)(dtype)
+
+
 def edge_values(dtype: Any) -> NDArray[Any]:  # noqa: ANN401  # ml_dtypes' types are not numpy's
-    info: Any = ml_dtypes.finfo(dtype)
-    numbers = [info.max, info.smallest_normal, info.smallest_subnormal, info.eps, 1.0, 1.5, np.inf, 0.0, 3.0]
+    info = limits(dtype)
+    numbers: list[float] = [
+        info.max,
+        info.smallest_normal,
+        info.smallest_subnormal,
+        info.eps,
+        1.0,
+        1.5,
+        np.inf,
+        0.0,
+        3.0,
+    ]
     return np.array([*numbers, *(-float(number) for number in numbers), np.nan]).astype(dtype)
 
 
@@ -53,7 +67,7 @@ def test_saxpy(name: str, a: float, target: str) -> None:
     finite = np.isfinite(expected)
     assert bool(np.isfinite(out[finite]).all())
     error = np.abs(out[finite].astype(np.longdouble) - wide[finite])
-    smallest = np.longdouble(ml_dtypes.finfo(dtype).smallest_subnormal)
+    smallest = np.longdouble(limits(dtype).smallest_subnormal)
     # fma rounds once; long double has 64 bits, so for f64 the reference itself is off by 2^-64 of its terms.
     terms = np.abs(np.longdouble(a) * x[finite].astype(np.longdouble)) + np.abs(y[finite].astype(np.longdouble))
     allowed = np.abs(wide[finite]) * np.longdouble(2.0) ** -bits + smallest / 2 + terms * np.longdouble(2.0) ** -62

@@ -1,4 +1,4 @@
-"""Whole kernels whose lanes part: loops of unlike length, switches, early returns, local arrays, atomics, 3-D shapes."""
+"""Whole kernels whose lanes part: uneven loops, switches, early returns, local arrays, atomics, 3-D shapes."""
 
 from __future__ import annotations
 

@@ -81,6 +81,12 @@ def clz(op: Opcode, a: int) -> tuple[Expected]:
     return (len(text) - len(text.lstrip("0")),)
 
 
+def bfind(op: Opcode, a: int) -> tuple[Expected]:
+    value = number(op.type, a)
+    place = (value if value >= 0 else ~value).bit_length() - 1
+    return (0xFFFFFFFF if place < 0 else width(op.type) - 1 - place if op.has("shiftamt") else place,)
+
+
 def brev(op: Opcode, a: int) -> tuple[Expected]:
     return (int(f"{a:0{width(op.type)}b}"[::-1], 2),)
 

@@ -34,7 +34,7 @@ def test_points_lie_under_the_roof_in_order() -> None:
 def test_the_estimate_places_a_point() -> None:
     (point,) = points_of([gpu_launch()])
     launch = gpu_launch()
-    assert point.flops_per_s == launch.roofline.flops / launch.roofline.estimate_s
+    assert point.place.flops_per_s == launch.roofline.flops / launch.roofline.estimate_s
 
 
 def test_launches_without_flops_have_no_place() -> None:

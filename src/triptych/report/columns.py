@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from triptych.core.counters import Counters
 from triptych.report.launch import Launch
@@ -12,14 +13,28 @@ from triptych.report.quantities import count, duration, extent, percent, ratio, 
 ABSENT = "–"
 
 
+class Origin(Enum):
+    """Where the figures of a column come from; a counter's own provenance says on what it was counted."""
+
+    GIVEN = "as launched"
+    COUNTED = "counted"
+    MODELLED = "modelled"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A heading (a newline breaks it, to keep columns narrow) and what stands under it for a launch."""
 
     heading: str
+    origin: Origin
     cell: Callable[[Launch], str]
     left: bool = False
     """Words stand left, numbers right."""
+
+
+def in_one_line(heading: str) -> str:
+    """A heading without its breaks: `diver-\\ngent` is `divergent`, `warp\\ninstr.` is `warp instr.`."""
+    return heading.replace("-\n", "").replace("\n/", "/").replace("/\n", "/").replace("\n", " ")
 
 
 def total(counters: Counters, *names: str) -> float:
@@ -59,41 +74,44 @@ def _traffic(level: int) -> Callable[[Launch], str]:
 
 
 _ROOFLINE = (
-    Column("FLOP\n/byte", lambda launch: ratio(launch.roofline.intensity)),
-    Column("ridge", lambda launch: ratio(launch.roofline.ridge_point)),
-    Column("bound", lambda launch: launch.roofline.bound, left=True),
-    Column("floor", lambda launch: duration(launch.roofline.floor_s)),
-    Column("estimate", lambda launch: duration(launch.roofline.estimate_s)),
-    Column("floor/\nestimate", lambda launch: percent(launch.roofline.fraction)),
+    Column("FLOP\n/byte", Origin.MODELLED, lambda launch: ratio(launch.roofline.intensity)),
+    Column("ridge", Origin.MODELLED, lambda launch: ratio(launch.roofline.ridge_point)),
+    Column("bound", Origin.MODELLED, lambda launch: launch.roofline.bound, left=True),
+    Column("floor", Origin.MODELLED, lambda launch: duration(launch.roofline.floor_s)),
+    Column("estimate", Origin.MODELLED, lambda launch: duration(launch.roofline.estimate_s)),
+    Column("floor/\nestimate", Origin.MODELLED, lambda launch: percent(launch.roofline.fraction)),
 )
 
 COLUMNS: Mapping[str, Sequence[Column]] = {
     "gpu": (
-        Column("language", lambda launch: launch.record.language, left=True),
-        Column("grid", lambda launch: extent(launch.record.grid)),
-        Column("block", lambda launch: extent(launch.record.block)),
-        Column("warp\ninstr.", _counted("instructions.warp")),
-        Column("FLOPs", lambda launch: count(launch.roofline.flops)),
-        Column("DRAM\nbytes", _traffic(0)),
-        Column("L2\nbytes", _traffic(1)),
-        Column("sectors\n/request", _sectors_per_request),
-        Column("diver-\ngent", _divergence),
-        Column("bank\nconflicts", _counted(*CONFLICTS)),
+        Column("language", Origin.GIVEN, lambda launch: launch.record.language, left=True),
+        Column("grid", Origin.GIVEN, lambda launch: extent(launch.record.grid)),
+        Column("block", Origin.GIVEN, lambda launch: extent(launch.record.block)),
+        Column("warp\ninstr.", Origin.COUNTED, _counted("instructions.warp")),
+        Column("FLOPs", Origin.COUNTED, lambda launch: count(launch.roofline.flops)),
+        Column("DRAM\nbytes", Origin.MODELLED, _traffic(0)),
+        Column("L2\nbytes", Origin.MODELLED, _traffic(1)),
+        Column("sectors\n/request", Origin.COUNTED, _sectors_per_request),
+        Column("diver-\ngent", Origin.COUNTED, _divergence),
+        Column("bank\nconflicts", Origin.COUNTED, _counted(*CONFLICTS)),
         *_ROOFLINE,
     ),
     "neuron": (
-        Column("language", lambda launch: launch.record.language, left=True),
-        Column("grid", lambda launch: extent(launch.record.grid)),
-        Column("tensor\ninstr.", _counted("instructions.tensor")),
-        Column("vector\ninstr.", _counted("instructions.vector")),
-        Column("scalar\ninstr.", _counted("instructions.scalar")),
-        Column("gpsimd\ninstr.", _counted("instructions.gpsimd")),
-        Column("FLOPs", lambda launch: count(launch.roofline.flops)),
-        Column("HBM\nbytes", _traffic(0)),
-        Column("DMA\nbytes", _traffic(1)),
-        Column("SBUF\n/part.", lambda launch: size(launch.record.counters.value("sbuf.peak_bytes"))),
-        Column("PSUM\n/part.", lambda launch: size(launch.record.counters.value("psum.peak_bytes"))),
+        Column("language", Origin.GIVEN, lambda launch: launch.record.language, left=True),
+        Column("grid", Origin.GIVEN, lambda launch: extent(launch.record.grid)),
+        Column("tensor\ninstr.", Origin.COUNTED, _counted("instructions.tensor")),
+        Column("vector\ninstr.", Origin.COUNTED, _counted("instructions.vector")),
+        Column("scalar\ninstr.", Origin.COUNTED, _counted("instructions.scalar")),
+        Column("gpsimd\ninstr.", Origin.COUNTED, _counted("instructions.gpsimd")),
+        Column("FLOPs", Origin.COUNTED, lambda launch: count(launch.roofline.flops)),
+        Column("HBM\nbytes", Origin.MODELLED, _traffic(0)),
+        Column("DMA\nbytes", Origin.COUNTED, _traffic(1)),
+        Column("SBUF\n/part.", Origin.COUNTED, lambda launch: size(launch.record.counters.value("sbuf.peak_bytes"))),
+        Column("PSUM\n/part.", Origin.COUNTED, lambda launch: size(launch.record.counters.value("psum.peak_bytes"))),
         *_ROOFLINE,
     ),
 }  # fmt: skip
-"""By machine. DRAM and HBM bytes are compulsory ones; L2 bytes are the sectors requested; DMA bytes were moved."""
+"""By machine. DRAM and HBM bytes are compulsory ones; L2 bytes are the sectors requested; DMA bytes were moved.
+
+Bytes of DRAM, HBM and L2 are modelled: they are sums of counts, taken for the traffic of a memory behind ideal caches.
+"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from triptych.core.counters import Counter, Counters
 from triptych.core.source import SourceLocation
@@ -24,6 +25,7 @@ _FLOPS = tuple(
         *(f"tensor.{dtype}" for dtype in ("f16", "bf16", "tf32", "f64", "s8", "fp8", "f32")),
     )
 )
+_Key = TypeVar("_Key")
 _DMA = ("dma.load.bytes", "dma.store.bytes")
 
 
@@ -37,6 +39,8 @@ class HotLine:
     where: SourceLocation
     counters: Counters
     share: float
+    frames: tuple[SourceLocation, ...] = ()
+    """The callers that the line was inlined into, innermost first, where lines are told apart by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,21 @@ def hot_lines(launches: Iterable[Launch], per_kernel: int = 5) -> list[HotLine]:
     return found
 
 
+def lines_of(launch: Launch) -> list[HotLine]:
+    """All lines of one launch, told apart by the callers that they were inlined into, the costliest first."""
+    record = launch.record
+    gathered: dict[tuple[SourceLocation, tuple[SourceLocation, ...]], list[Counters]] = {}
+    for line in record.lines:
+        gathered.setdefault((line.where, line.frames), []).append(line.counters)
+    found = {key: _sum(several) for key, several in gathered.items()}
+    cost = _costs(found, record.machine)
+    ordered = sorted(found, key=lambda key: (-max(cost[key]), key))
+    return [
+        HotLine(record.kernel, record.machine, record.language, where, found[where, frames], share[0], frames)
+        for (where, frames), share in ((key, cost[key]) for key in ordered)
+    ]
+
+
 def _sum(several: Sequence[Counters]) -> Counters:
     """Counts add; a ratio (lanes) is left out, since a sum of ratios means nothing."""
     sums: dict[str, Counter] = {}
@@ -105,10 +124,10 @@ def _sum(several: Sequence[Counters]) -> Counters:
     return Counters(sums)
 
 
-def _costs(sums: Mapping[SourceLocation, Counters], machine: str) -> dict[SourceLocation, tuple[float, ...]]:
+def _costs(sums: Mapping[_Key, Counters], machine: str) -> dict[_Key, tuple[float, ...]]:
     kinds = (INSTRUCTIONS[machine], SECTORS if machine == "gpu" else _DMA, CONFLICTS)
     wholes = [sum(total(counters, *names) for counters in sums.values()) or 1 for names in kinds]
     return {
-        where: tuple(total(counters, *names) / whole for names, whole in zip(kinds, wholes, strict=True))
-        for where, counters in sums.items()
+        key: tuple(total(counters, *names) / whole for names, whole in zip(kinds, wholes, strict=True))
+        for key, counters in sums.items()
     }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triptych.report.launch import Launch
+from triptych.report.plane import LogAxis, Place, axes_of, ceilings_of, place_of
 from triptych.report.quantities import rate, ratio
 
 MARKS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -16,46 +16,33 @@ _MARGIN = 11
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A launch on the plot: FLOP/byte and FLOP/s at the estimated time."""
+    """A launch on the plot."""
 
     mark: str
     label: str
-    intensity: float
-    flops_per_s: float
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
     """A logarithmic axis of `cells` cells."""
 
-    low: float
-    high: float
+    scale: LogAxis
     cells: int
 
     def cell(self, value: float) -> int:
-        share = (math.log10(value) - math.log10(self.low)) / (math.log10(self.high) - math.log10(self.low))
-        return round(share * (self.cells - 1))
+        return round(self.scale.share(value) * (self.cells - 1))
 
     def value(self, cell: int) -> float:
-        share = cell / (self.cells - 1)
-        return 10 ** (math.log10(self.low) + share * (math.log10(self.high) - math.log10(self.low)))
-
-    def decades(self) -> list[float]:
-        first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
-        return [10.0**power for power in range(first, last + 1)]
+        return self.scale.value(cell / (self.cells - 1))
 
 
 def points_of(launches: Sequence[Launch]) -> list[Point]:
     """A point per launch that computes something; a launch without FLOPs or bytes has no place on a log-log plot."""
-    placed = [launch for launch in launches if launch.roofline.intensity > 0 and launch.roofline.estimate_s > 0]
+    placed = [(launch, place) for launch in launches if (place := place_of(launch)) is not None]
     return [
-        Point(
-            MARKS[index % len(MARKS)],
-            f"{launch.record.kernel} ({launch.record.language})",
-            launch.roofline.intensity,
-            launch.roofline.flops / launch.roofline.estimate_s,
-        )
-        for index, launch in enumerate(placed)
+        Point(MARKS[index % len(MARKS)], f"{launch.record.kernel} ({launch.record.language})", place)
+        for index, (launch, place) in enumerate(placed)
     ]
 
 
@@ -68,23 +55,14 @@ def roofline_plot(launches: Sequence[Launch], width: int, height: int = 16) -> s
     if not points:
         return ""
     bandwidth = launches[0].chip.memory_bytes_per_s
-    ceilings = sorted({launch.roofline.peak_flops_per_s for launch in launches if launch.roofline.flops})
-    across, up = _axes(points, bandwidth, ceilings, width, height)
+    ceilings = list(ceilings_of(launches))
+    horizontal, vertical = axes_of([point.place for point in points], bandwidth, ceilings)
+    across, up = _Axis(horizontal, max(width - _MARGIN - 2, 20)), _Axis(vertical, height)
     grid = [[" "] * across.cells for _ in range(up.cells)]
     _draw_roofs(grid, across, up, bandwidth, ceilings)
     for point in points:
-        _draw_point(grid[up.cell(point.flops_per_s)], across.cell(point.intensity), point.mark)
+        _draw_point(grid[up.cell(point.place.flops_per_s)], across.cell(point.place.intensity), point.mark)
     return "\n".join([*_rows(grid, up), *_feet(across), *_legend(points)])
-
-
-def _axes(
-    points: Sequence[Point], bandwidth: float, ceilings: Sequence[float], width: int, height: int
-) -> tuple[_Axis, _Axis]:
-    ridge = ceilings[-1] / bandwidth
-    left = min(point.intensity for point in points) / 4
-    right = max(ridge, *(point.intensity for point in points)) * 4
-    bottom = min(min(point.flops_per_s for point in points), left * bandwidth) / 2
-    return _Axis(left, right, max(width - _MARGIN - 2, 20)), _Axis(bottom, ceilings[-1] * 2, height)
 
 
 def _draw_roofs(grid: list[list[str]], across: _Axis, up: _Axis, bandwidth: float, ceilings: Sequence[float]) -> None:
@@ -107,7 +85,7 @@ def _draw_point(row: list[str], column: int, mark: str) -> None:
 
 
 def _rows(grid: list[list[str]], up: _Axis) -> list[str]:
-    labels = {up.cell(value): rate(value, "FLOP/s") for value in up.decades()}
+    labels = {up.cell(value): rate(value, "FLOP/s") for value in up.scale.decades()}
     return [
         f"{labels.get(row, ''):>{_MARGIN}} {'┤' if row in labels else '│'}{''.join(cells).rstrip()}"
         for row, cells in reversed(list(enumerate(grid)))
@@ -116,7 +94,7 @@ def _rows(grid: list[list[str]], up: _Axis) -> list[str]:
 
 def _feet(across: _Axis) -> list[str]:
     line, labels = ["─"] * across.cells, [" "] * across.cells
-    for value in across.decades():
+    for value in across.scale.decades():
         column = across.cell(value)
         line[column] = "┬"
         text = f"{value:g}"
@@ -128,6 +106,7 @@ def _feet(across: _Axis) -> list[str]:
 
 def _legend(points: Sequence[Point]) -> list[str]:
     return [
-        f"  {point.mark}  {point.label}: {ratio(point.intensity)} FLOP/byte, {rate(point.flops_per_s, 'FLOP/s')}"
+        f"  {point.mark}  {point.label}: {ratio(point.place.intensity)} FLOP/byte, "
+        f"{rate(point.place.flops_per_s, 'FLOP/s')}"
         for point in points
     ]

@@ -12,8 +12,9 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from triptych.core.launches import Finding, LaunchRecord, Severity
+from triptych.core.launches import Finding, Severity
 from triptych.report.columns import COLUMNS, Column
+from triptych.report.groups import identity
 from triptych.report.hot_lines import LINE_COLUMNS, HotLine, LineColumn, hot_lines
 from triptych.report.launch import Launch
 from triptych.report.quantities import count, rate
@@ -62,17 +63,10 @@ def _heads(launches: Sequence[Launch]) -> Iterable[Text]:
         yield Text.assemble(("triptych", "bold"), f"  {chip.title}, {bandwidth} of memory bandwidth")
 
 
-def _shape(record: LaunchRecord) -> object:
-    return (
-        *(record.kernel, record.machine, record.language, record.target, record.grid, record.block),
-        *(record.shared_bytes, tuple(record.counters.items()), record.findings),
-    )
-
-
 def _rows(launches: Sequence[Launch]) -> list[_Row]:
     rows: list[_Row] = []
     first = 1
-    for _, group in groupby(launches, key=lambda launch: (launch.chip.name, _shape(launch.record))):
+    for _, group in groupby(launches, key=identity):
         same = list(group)
         rows.append(_Row(first, len(same), same[0]))
         first += len(same)
@@ -174,7 +168,8 @@ def _notes(launches: Sequence[Launch]) -> Iterable[Text]:
     for note, seen in times.items():
         yield Text(note if seen == len(launches) else f"{note} ({seen} of {len(launches)} launches)", "dim")
     yield Text(
-        "Instructions, FLOPs, bytes, sectors and conflicts are counted. Ridge, floor, estimate and fraction "
-        "(floor over estimate) are modelled, with every peak taken for achievable.",
+        "Instructions, FLOPs, sectors, conflicts and bytes of DMA, SBUF and PSUM are counted. Bytes of DRAM, HBM and "
+        "L2, intensity, ridge, floor, estimate and fraction (floor over estimate) are modelled, with every peak taken "
+        "for achievable.",
         "dim",
     )

@@ -133,6 +133,18 @@ def clz(m: Machine[V], f: Form, a: V) -> V:
     return m.resize(f.type, U32, m.count_leading_zeros(f.type, a))
 
 
+@row("bfind{.shiftamt}.type d:u32, a", types="u32 u64 s32 s64", section="9.7.1.16", pipe=Pipe.INTEGER)
+def bfind(m: Machine[V], f: Form, a: V) -> V:
+    """d = the highest bit of a that is not the sign, or how far it is from the top; all ones where there is none."""
+    t = f.type
+    unsigned = U64 if t.bits == 64 else U32
+    if t.is_signed:
+        a = m.bit_xor(unsigned, a, m.shift_right(t, a, m.constant(t, t.bits - 1)))
+    distance = m.resize(unsigned, U32, m.count_leading_zeros(unsigned, a))
+    found = distance if f.has("shiftamt") else m.sub(U32, m.constant(U32, t.bits - 1), distance)
+    return m.select(U32, m.compare(unsigned, "eq", a, m.constant(unsigned, 0)), m.constant(U32, -1), found)
+
+
 @row("brev.type d, a", types="b32 b64", section="9.7.1.18", pipe=Pipe.INTEGER)
 def brev(m: Machine[V], f: Form, a: V) -> V:
     """d = the bits of a in the opposite order."""

@@ -70,7 +70,7 @@ def activemask(m: Machine[V], f: Form) -> V:
 
 
 @row(
-    "ldmatrix.sync.aligned.m8n8.number{.trans}{.space}.b16 d*, [a]:u64",
+    "ldmatrix.sync.aligned.m8n8.number{.trans}{.space}.b16 d*:b32, [a]:u64",
     groups={"number": "x1 x2 x4", "space": "shared shared::cta"},
     section="9.7.14.5.15", pipe=Pipe.LOAD_STORE, effect=Effect.LOAD,
 )  # fmt: skip

@@ -18,6 +18,7 @@ from triptych.gpu.flow import (
 from triptych.gpu.isa.binding import BoundInstruction, bind
 from triptych.gpu.isa.table import Effect
 from triptych.gpu.isa.types import TYPES
+from triptych.gpu.isa.verify import verify
 from triptych.gpu.lower.memory import GENERIC_SITES
 from triptych.gpu.lower.shapes import UNIFORM, VARYING, Shape, find_shapes, special_shape
 from triptych.gpu.syntax.ast import Function, Instruction, Module, Variable
@@ -106,15 +107,17 @@ def is_block_barrier(instruction: Instruction) -> bool:
 
 
 class _Binder:
-    """Binds each instruction once."""
+    """Binds and verifies each instruction once."""
 
-    def __init__(self) -> None:
+    def __init__(self, declared: Mapping[str, str]) -> None:
+        self.declared = declared
         self.known: dict[int, BoundInstruction] = {}
 
     def __call__(self, instruction: Instruction) -> BoundInstruction:
         found = self.known.get(id(instruction))
         if found is None:
             found = self.known[id(instruction)] = bind(instruction)
+            verify(found, self.declared)
         return found
 
 
@@ -123,9 +126,10 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, r
 
     Raises:
         UnsupportedInstruction: an instruction without a row in the table.
+        PtxSyntaxError: an operand that its instruction does not take.
         UnsupportedFeature: something else that is not supported.
     """
-    binder = _Binder()
+    binder = _Binder(function.registers)
     ordered = order_blocks(build_blocks(function, is_block_barrier))
     graph = ordered.graph
     bound = tuple(tuple(binder(i) for i in block.instructions) for block in graph.blocks)
@@ -151,7 +155,8 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, r
         if ordered.is_reducible
         else frozenset[str]()
     )  # fmt: skip
-    parted = frozenset(name for name, shape in found.items() if shape.stride == 0) - uniform
+    written = frozenset(name for block in bound for instruction in block for name in instruction.defines)
+    parted = frozenset(name for name in written if found[name].stride == 0) - uniform
     found = find_shapes(bound, function.registers, rows=rows, varying=parted)
     shapes = {name: Shape(shape.stride) for name, shape in found.items() if shape.stride is not None}
     slots, frame_bytes = _place_registers(function, graph, liveness)

@@ -202,6 +202,14 @@ class KernelForm:
             return None, (), block.fall_through
         return self.guard_of(terminator), block.targets, block.fall_through
 
+    def only_ends(self, index: int) -> bool:
+        """Whether a block does nothing but end its lanes."""
+        if index == self.analysis.graph.exit:
+            return True
+        block = self.analysis.graph.blocks[index]
+        alone = len(block.instructions) == 1 and block.fall_through is None
+        return alone and block.instructions[0].mnemonic in ("ret", "exit")
+
     def switch_index(self, index: int) -> Value | None:
         """The index of a block's `brx.idx`, None where it ends otherwise."""
         if not self.analysis.graph.blocks[index].targets:

@@ -168,24 +168,15 @@ class ConvergedForm(KernelForm):
     def _part(self, index: int, condition: Value, taken: ir.Value, target: int, other: int) -> None:
         self.count_divergence(index)
         remaining = self.b.and_(self.group, self.b.not_(taken))
-        if self._only_ends(target):
+        if self.only_ends(target):
             self._retire(target, taken, remaining)
             self._go(index, other)
-        elif self._only_ends(other):
+        elif self.only_ends(other):
             self._retire(other, remaining, taken)
             self._go(index, target)
         else:
             ends = [number(vector(I32), EXITED if b == self.analysis.graph.exit else b) for b in (target, other)]
             self._diverge(self.b.select(condition.ir, *ends), (target, other))
-
-    def _only_ends(self, index: int) -> bool:
-        """Whether a block does nothing but end its lanes."""
-        if index == self.analysis.graph.exit:
-            return True
-        block = self.analysis.graph.blocks[index]
-        return (
-            len(block.instructions) == 1 and block.fall_through is None and block.targets == (self.analysis.graph.exit,)
-        )
 
     def _retire(self, index: int, ended: ir.Value, remaining: ir.Value) -> None:
         """Some lanes end at once; the rest stay converged."""

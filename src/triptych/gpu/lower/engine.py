@@ -57,9 +57,9 @@ def _target_machine(level: int) -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=level, jit=True
-    )
+    # LLVM would end functions with `vzeroupper` even where they promise to keep all registers (`preserve_allcc`).
+    features = f"{llvm.get_host_cpu_features().flatten()},-vzeroupper"
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=level, jit=True)
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int) -> None:

@@ -304,10 +304,7 @@ class LlvmMachine:
     def load(self, space: str, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
         """See `Machine`."""
         if space == "param":
-            if address.uniform:
-                return self._load_parameter(t, address, count)
-            window = Value(number(vector(I64), PARAM_WINDOW), False)
-            space, address = "global", self._apply(self.b.add, address, window)
+            return self._load_parameter(t, address, count)
         access = Access("load", _helper_space(space), t.bytes, count)
         if space == "shared" and address.uniform:
             parts = self._access_inline(access, "one", address)
@@ -337,20 +334,30 @@ class LlvmMachine:
         return emit_inline(self.e, access, way, (self.context, self.site, self.active, place), values)
 
     def _load_parameter(self, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
-        base = self.b.inttoptr(self.e.load_field(Context, self.context, "parameters"), POINTER)
-        if isinstance(address.ir, ir.Constant) and address.ir.constant + t.bytes * count > self.parameter_bytes:
+        if not isinstance(address.ir, ir.Constant):
+            return self._load_computed_parameter(t, address, count)
+        if address.ir.constant + t.bytes * count > self.parameter_bytes:
             raise UnsupportedInstruction(
                 f"ld.param reads bytes {address.ir.constant} … {address.ir.constant + t.bytes * count - 1}"
                 f" of {self.parameter_bytes} bytes of parameters"
             )
-        values: list[Value] = []
-        for position in range(count):
-            place = self.e.offset(base, self.b.add(address.ir, ir.Constant(I64, position * t.bytes)))
-            values.append(Value(self.b.load(place, align=1, typ=element_type(t)), True))
-        return values
+        base = self.b.inttoptr(self.e.load_field(Context, self.context, "parameters"), POINTER)
+        places = (self.e.offset(base, address.ir.constant + position * t.bytes) for position in range(count))
+        return [Value(self.b.load(place, align=1, typ=element_type(t)), True) for place in places]
+
+    def _load_computed_parameter(self, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
+        """A parameter at a register's address, checked as global memory is; uniform where the address is."""
+        window = Value(number(vector(I64), PARAM_WINDOW), False)
+        loaded = self.load("global", t, self._apply(self.b.add, address, window), count)
+        if not address.uniform:
+            return loaded
+        first = self.e.count_trailing_zeros(self.active)
+        return [Value(self.b.extract_element(value.ir, first), True) for value in loaded]
 
     def store(self, space: str, t: ScalarType, address: Value, values: Sequence[Value]) -> None:
         """See `Machine`."""
+        if space == "param":
+            raise UnsupportedInstruction("st.param writes a kernel's parameter, which is read-only")
         access = Access("store", _helper_space(space), t.bytes, len(values))
         bits = [self._as_bits(t, v) for v in values]
         if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
@@ -393,8 +400,10 @@ class LlvmMachine:
 
     def load_matrix(self, address: Value, count: int, transposed: bool) -> Sequence[Value]:
         """See `Machine`."""
-        places = self.spread(address)
-        rows = self._access(Access("load", "shared", 4, 4), Value(places, False), ())
+        active = self.active
+        self.active = self.b.and_(active, ir.Constant(I32, (1 << 8 * count) - 1))  # the others' addresses are not used
+        rows = self._access(Access("load", "shared", 4, 4), Value(self.spread(address), False), ())
+        self.active = active
         words = [self.b.extract_value(rows, i) for i in range(4)]
         table = self.e.variable(ir.ArrayType(vector(I32), 4))
         for index, word in enumerate(words):

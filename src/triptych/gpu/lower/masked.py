@@ -149,11 +149,26 @@ class MaskedForm(KernelForm):
             self._count_if_parted(index, self.pick_target(picked, targets))
             return self.pick_target(picked, targets)
         if targets and condition is not None:
-            lanes = self.m.spread(condition)
-            chosen = self.b.select(lanes, self._place(targets[0]), self._place(fall_through))
-            self._count_if_parted(index, chosen)
-            return chosen
+            return self._choose(index, condition, targets[0], fall_through)
         return self._place(targets[0] if targets else fall_through)
+
+    def _choose(self, index: int, condition: Value, target: int, fall_through: int | None) -> ir.Value:
+        """A conditional branch; lanes that leave the others for a block that only ends them end at once."""
+        other = self.analysis.graph.exit if fall_through is None else fall_through
+        holds = self.m.spread(condition)
+        taken = self.b.and_(self.e.bits(holds), self.group)
+        mixed = (self.b.icmp_unsigned("!=", taken, end) for end in (ir.Constant(I32, 0), self.group))
+        parted = self.b.and_(*mixed)
+        places = [self._place(target), self._place(other)]
+        ending = 0 if self.only_ends(target) else 1 if self.only_ends(other) else None
+        with self.e.when(parted):
+            self.count_divergence(index)
+            if ending is not None and (target, other)[ending] != self.analysis.graph.exit:
+                ended = taken if ending == 0 else self.b.and_(self.group, self.b.not_(taken))
+                self.count_block((target, other)[ending], self.population(ended))
+        if ending is not None:
+            places[ending] = self.b.select(parted, number(vector(I32), EXITED), places[ending])
+        return self.b.select(holds, *places)
 
     def _count_if_parted(self, index: int, following: ir.Value) -> None:
         first = self.b.extract_element(following, self.e.count_trailing_zeros(self.group))

@@ -163,6 +163,8 @@ class _Finder:
             case Register(name):
                 if name not in self.declared:
                     return special_shape(name, rows=self.rows)
+                if name in self.varying:
+                    return VARYING
                 # A constant is not followed through a register: generated code does not know it there.
                 return Shape(self.shapes.get(name, UNIFORM).stride)
             case Not(inner):
@@ -230,4 +232,5 @@ def find_shapes(
     changed = True
     while changed:
         changed = sum(finder.visit(instruction) for block in blocks for instruction in block) > 0
-    return finder.shapes
+    never_written = {name: UNIFORM for name in declared if name not in finder.shapes}
+    return finder.shapes | never_written

@@ -27,7 +27,8 @@ class Kernel:
         if block == self.graph.exit:
             return True
         piece = self.graph.blocks[block]
-        return len(piece.instructions) == 1 and piece.fall_through is None and piece.targets == (self.graph.exit,)
+        alone = len(piece.instructions) == 1 and piece.fall_through is None
+        return alone and piece.instructions[0].mnemonic in ("ret", "exit")
 
 
 def is_block_barrier(instruction: Instruction) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from triptych.core.errors import BudgetExceeded, KernelFault
+from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.table import Effect
 from triptych.gpu.oracle.counting import Counts
@@ -49,6 +49,8 @@ class Warp:
         piece, bound = self.kernel.graph.blocks[block], self.kernel.bound[block]
         for instruction in bound:
             self._count(instruction, group)
+            if instruction.effect in (Effect.WARP, Effect.BARRIER):
+                self._require_members(instruction, group)
             if instruction.effect not in (Effect.CONTROL, Effect.BARRIER):
                 self._execute(instruction, group)
         if any(successor <= block for successor in piece.successors):
@@ -106,6 +108,18 @@ class Warp:
     def _count(self, instruction: BoundInstruction, group: Mask) -> None:
         active = group & self._guard(instruction)
         self.counts.count_instruction(instruction, int(group.sum()), int(active.sum()))
+
+    def _require_members(self, instruction: BoundInstruction, group: Mask) -> None:
+        """Lanes that the instruction names and that live, but stand elsewhere, would have to be waited for."""
+        text = instruction.instruction
+        if is_block_barrier(text) or not instruction.form.has("sync"):
+            return
+        members = int(self.registers.read(instruction.sources[-1])[group][0])
+        elsewhere = (self.at != self.exit) & ~group
+        if any(members >> int(lane) & 1 for lane in np.flatnonzero(elsewhere)):
+            raise DeadlockError(
+                f"{text.opcode} names lanes that stand elsewhere", where=text.origin and text.origin.where
+            )
 
     def _execute(self, instruction: BoundInstruction, group: Mask) -> None:
         text = instruction.instruction

@@ -115,6 +115,8 @@ def _instruction_terms(
 
 def _site_terms(site: MemorySite) -> Iterator[tuple[str, str, int]]:
     """A site's counters, those of the short ways (full warps at neighbours, or at one element) written out."""
+    if site.space == "param":  # not memory traffic, however it is reached
+        return
     prefix, bytes_ = f"{site.space}.{site.kind}", site.bytes
     for field in ("requests", "neighbours", "same"):
         yield f"{prefix}.requests", field, 1

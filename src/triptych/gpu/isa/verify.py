@@ -1,0 +1,159 @@
+"""Whether an instruction's operands are what its row takes: the last look before meaning (PTX manual, 9.2 and 9.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from triptych.core.errors import PtxSyntaxError
+from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.types import PRED, TYPES, ScalarType
+from triptych.gpu.syntax.ast import (
+    Address,
+    FloatBits,
+    Instruction,
+    Integer,
+    Not,
+    Operand,
+    Register,
+    Sink,
+    Symbol,
+    Vector,
+)
+
+_WIDER_ALLOWED = frozenset({"ld", "st", "cvt"})
+"""Instructions whose registers may be wider than the type (PTX manual, 9.4.1)."""
+
+
+class _Mismatch(Exception):
+    """What does not fit."""
+
+
+def verify(bound: BoundInstruction, declared: Mapping[str, str]) -> None:
+    """Checks a bound instruction against its row; `declared` are the function's registers and their types.
+
+    Raises:
+        PtxSyntaxError: an operand is of the wrong kind or type.
+    """
+    instruction = bound.instruction
+    try:
+        _verify_guard(instruction, declared)
+        _verify_counts(bound)
+        for destination in bound.destinations:
+            _verify_destination(destination, bound, declared)
+        for source in bound.sources:
+            _verify_source(source, bound, declared)
+    except _Mismatch as mismatch:
+        where = instruction.origin.where if instruction.origin else None
+        message = f"'{instruction.opcode}': {mismatch} (PTX line {instruction.line})"
+        raise PtxSyntaxError(message, where=where) from None
+
+
+def _verify_guard(instruction: Instruction, declared: Mapping[str, str]) -> None:
+    guard = instruction.guard
+    if guard is not None and declared.get(guard.register.name) != PRED.name:
+        raise _Mismatch(f"the guard {guard.register.name} is no predicate register")
+
+
+def _verify_counts(bound: BoundInstruction) -> None:
+    """Vector elements of loads and stores, and the literals that decide what is moved."""
+    row, form = bound.form.row, bound.form
+    if row.mnemonic in ("ld", "st", "ldmatrix"):
+        wanted = int(form.get("vec", "v1")[1:]) if row.mnemonic != "ldmatrix" else int(form.get("number")[1:])
+        given = len(bound.destinations) if bound.effect is Effect.LOAD else len(bound.sources) - 1
+        if given != wanted:
+            raise _Mismatch(f"{wanted} element{'s' if wanted > 1 else ''} expected, not {given}")
+    if bound.effect is Effect.COPY and bound.sources and bound.sources[0].is_address and row.mnemonic == "cp":
+        size = bound.sources[2].operand
+        if not isinstance(size, Integer) or size.value not in (4, 8, 16):
+            raise _Mismatch("the size must be a literal 4, 8 or 16")
+
+
+def _register_type(name: str, declared: Mapping[str, str]) -> ScalarType:
+    kind = declared.get(name)
+    if kind is None:
+        raise _Mismatch(f"{name} is not a register that can be used here")
+    if kind not in TYPES:
+        raise _Mismatch(f"register {name} has type .{kind}, which is not supported")
+    return TYPES[kind]
+
+
+def _verify_register(name: str, t: ScalarType, bound: BoundInstruction, declared: Mapping[str, str]) -> None:
+    own = _register_type(name, declared)
+    if (own is PRED) != (t is PRED):
+        raise _Mismatch(f"{name} is .{own} where .{t} is expected")
+    fits = own.bits >= t.bits if bound.form.row.mnemonic in _WIDER_ALLOWED else own.bits == t.bits
+    if not fits:
+        raise _Mismatch(f"{name} is .{own} where .{t} is expected")
+
+
+def _verify_destination(destination: Bound, bound: BoundInstruction, declared: Mapping[str, str]) -> None:
+    match destination.operand:
+        case Register(name):
+            _verify_register(name, destination.type, bound, declared)
+        case Vector(elements) if bound.form.row.mnemonic == "mov":
+            _verify_parts(elements, destination.type, declared)
+        case Sink():
+            return
+        case _:
+            raise _Mismatch("the destination must be a register")
+
+
+def _verify_parts(elements: tuple[Operand, ...], t: ScalarType, declared: Mapping[str, str]) -> None:
+    """The parts of a packed value: registers (or `_`) of equal width that fill it."""
+    if len(elements) not in (2, 4) or t.bits % len(elements) or t.bits // len(elements) < 8:
+        raise _Mismatch(f".{t} cannot be cut into {len(elements)}")
+    for name in _named(elements):
+        own = _register_type(name, declared)
+        if own.bits != t.bits // len(elements):
+            raise _Mismatch(f"{name} is .{own} where a part of {t.bits // len(elements)} bits is expected")
+
+
+def _named(elements: tuple[Operand, ...]) -> Iterator[str]:
+    for element in elements:
+        match element:
+            case Register(name):
+                yield name
+            case Integer() | Sink():
+                continue
+            case _:
+                raise _Mismatch("a part must be a register or an integer")
+
+
+def _verify_source(source: Bound, bound: BoundInstruction, declared: Mapping[str, str]) -> None:
+    operand, t = source.operand, source.type
+    if isinstance(operand, Address) != source.is_address:
+        raise _Mismatch("an address in brackets is expected" if source.is_address else "no address is expected here")
+    match operand:
+        case Address(base):
+            _verify_address(base, declared)
+        case Register(name) if name in declared:
+            _verify_register(name, t, bound, declared)
+        case Register(name):
+            if not name.startswith("%") or t.bits not in (32, 64) or t.is_float:
+                raise _Mismatch(f"{name} is not a register that can be used here")
+        case Not(Register(name)):
+            if t is not PRED or declared.get(name) != PRED.name:
+                raise _Mismatch(f"!{name} needs predicates")
+        case Integer():
+            if t.is_float:
+                raise _Mismatch(f"an integer where .{t} is expected")
+        case FloatBits(_, width):
+            if t.bits not in (32, width) or t.kind not in ("float", "bits") or t.bits < 32:
+                raise _Mismatch(f"a floating-point literal of {width} bits where .{t} is expected")
+        case Symbol(name):
+            if bound.form.row.mnemonic not in ("mov", "cvta") or t.bits not in (32, 64) or t.is_float:
+                raise _Mismatch(f"the address of '{name}' where .{t} is expected")
+        case Vector(elements) if bound.form.row.mnemonic == "mov" and isinstance(
+            bound.destinations[0].operand, Register
+        ):
+            _verify_parts(elements, t, declared)
+        case _:
+            raise _Mismatch("an operand is of a kind that is not taken here")
+
+
+def _verify_address(base: Register | Symbol | Integer, declared: Mapping[str, str]) -> None:
+    if isinstance(base, Register) and _register_type(base.name, declared).bits not in (32, 64):
+        raise _Mismatch(f"{base.name} cannot hold an address: 32 or 64 bits are needed")
+    if isinstance(base, Register) and _register_type(base.name, declared).is_float:
+        raise _Mismatch(f"{base.name} cannot hold an address: it is a floating-point register")

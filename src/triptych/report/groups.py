@@ -1,0 +1,54 @@
+"""Launches that are the same in everything reported, so that a report can say it once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from triptych.report.launch import Launch
+
+_RUNS_SHOWN = 6
+"""Of a group's runs of launches, in its label."""
+
+
+def identity(launch: Launch) -> Hashable:
+    """Equal for launches whose kernel, shape, chip, counters and findings are equal."""
+    record = launch.record
+    return (
+        *(launch.chip.name, record.kernel, record.machine, record.language, record.target, record.grid, record.block),
+        *(record.shared_bytes, tuple(record.counters.items()), record.findings),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Launches of one identity and of the same source lines; `numbers` count all launches of a run from 1."""
+
+    launch: Launch
+    numbers: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """The numbers, neighbours as a run: `1–10, 12`; of many runs the first ones and how many launches there are."""
+        runs = _runs(self.numbers)
+        shown = ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in runs[:_RUNS_SHOWN])
+        return shown if len(runs) <= _RUNS_SHOWN else f"{shown}, … ({len(self.numbers)} launches)"
+
+
+def groups_of(launches: Iterable[Launch]) -> list[Group]:
+    """The groups, in the order of their first launches."""
+    found: dict[Hashable, tuple[Launch, list[int]]] = {}
+    for number, launch in enumerate(launches, 1):
+        places = tuple((line.where, line.frames) for line in launch.record.lines)
+        found.setdefault((identity(launch), places), (launch, []))[1].append(number)
+    return [Group(launch, tuple(numbers)) for launch, numbers in found.values()]
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs

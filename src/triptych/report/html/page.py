@@ -1,0 +1,80 @@
+"""The page: values into the template, everything escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from triptych.core.counters import Provenance
+from triptych.core.errors import TriptychError
+from triptych.report.groups import Group, groups_of
+from triptych.report.html.text import finish
+from triptych.report.html.views import MEANINGS, chip_views, launch_view
+from triptych.report.launch import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """The exception that ended the script."""
+
+    kind: str
+    message: str
+    where: str
+    hint: str
+
+
+def page(
+    launches: Iterable[Launch],
+    *,
+    script: str,
+    arguments: Sequence[str],
+    exit_status: int,
+    error: BaseException | None = None,
+) -> str:
+    """The whole run as one HTML page; the same run gives the same text.
+
+    `error` is the exception that ended the script, where one did. Launches that are the same in everything reported
+    share a row and a section. Names, paths, source lines and messages are escaped, and the page forbids itself
+    scripts and anything from outside.
+    """
+    groups = groups_of(launches)
+    return _environment().get_template("page.html.jinja").render(
+        script=script,
+        arguments=arguments,
+        exit_status=exit_status,
+        ending=None if error is None else _ending(error),
+        legend=_legend(groups),
+        chips=chip_views(groups),
+        launches=[launch_view(group) for group in groups],
+        launch_count=sum(len(group.numbers) for group in groups),
+    )  # fmt: skip
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("triptych.report.html"),
+        autoescape=True,
+        finalize=finish,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _ending(error: BaseException) -> _Ending:
+    if isinstance(error, TriptychError):
+        where = "" if error.where is None else f"{error.where}  {error.where.text}".rstrip()
+        return _Ending(type(error).__name__, error.message, where, error.hint or "")
+    return _Ending(type(error).__name__, str(error), "", "")
+
+
+def _legend(groups: Iterable[Group]) -> list[tuple[str, str]]:
+    """The provenances that occur, with what they mean, in the order of their definition."""
+    counters = (counter for group in groups for counter in group.launch.counters.values())
+    seen = {counter.provenance for counter in counters} | {Provenance.MODELLED}
+    return [(one.value, MEANINGS[one]) for one in Provenance if one in seen]

@@ -1,0 +1,143 @@
+"""Launches -> a trace in Chrome's trace-event format, which Perfetto and `chrome://tracing` open.
+
+Every time in it is modelled: a launch lasts its estimate, and begins where the one before it ends, on whatever chip
+that ran. So launches never overlap, and gaps, queues and the host's own time are not there to be seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from triptych.core.counters import Counter
+from triptych.core.launches import Finding
+from triptych.model import Roof
+from triptych.report.launch import Launch
+
+Event = dict[str, Any]
+
+MICROSECONDS = 1e6
+"""To a second: the format's unit of time."""
+MODELLED = "modelled"
+"""The category of every slice."""
+_LAUNCHES = "launches, each at its estimate"
+_TRACKS = 1000
+"""Numbers of tracks kept for a chip: viewers want them to be distinct over all chips."""
+
+
+def trace(launches: Iterable[Launch], *, script: str) -> dict[str, Any]:
+    """The document: a process for each chip, in it a track of launches and a track for each roof.
+
+    A launch is a slice of its estimate, with the launch overhead inside it. Each roof's slice begins after the
+    overhead and lasts as long as the roof's work takes at its peak; the longest one ends with the launch. Times are in
+    microseconds from the first launch's start. Counters stand in a launch's `args`, by provenance.
+    """
+    chips: dict[str, _Process] = {}
+    slices: list[Event] = []
+    now = 0.0
+    for number, launch in enumerate(launches, 1):
+        process = chips.setdefault(launch.chip.name, _Process(len(chips) + 1, launch.chip.title))
+        slices += _slices(number, launch, process, now)
+        now += launch.roofline.estimate_s * MICROSECONDS
+    return {
+        "displayTimeUnit": "ns",
+        "otherData": {
+            "script": script,
+            "times": "modelled: estimates at the chip's peaks, one launch after the other; nothing was timed",
+        },
+        "traceEvents": [*(event for process in chips.values() for event in process.names()), *slices],
+    }
+
+
+def dumps(document: Mapping[str, Any]) -> str:
+    """JSON text, an event a line."""
+    head = {key: value for key, value in document.items() if key != "traceEvents"}
+    events = ",\n".join(json.dumps(event, ensure_ascii=False, allow_nan=False) for event in document["traceEvents"])
+    return f'{json.dumps(head, ensure_ascii=False)[:-1]}, "traceEvents": [\n{events}\n]}}\n'
+
+
+@dataclass(slots=True)
+class _Process:
+    """A chip of the trace, and its tracks by name."""
+
+    number: int
+    title: str
+    tracks: dict[str, int] = field(default_factory=dict[str, int])
+
+    def track(self, name: str) -> int:
+        return self.tracks.setdefault(name, self.number * _TRACKS + len(self.tracks))
+
+    def names(self) -> Iterator[Event]:
+        """The metadata events: what the chip and its tracks are called, and their order."""
+        first = self.number * _TRACKS
+        yield self._metadata("process_name", first, {"name": f"{self.title} (modelled)"})
+        yield self._metadata("process_sort_index", first, {"sort_index": self.number})
+        for name, number in self.tracks.items():
+            yield self._metadata("thread_name", number, {"name": name})
+            yield self._metadata("thread_sort_index", number, {"sort_index": number})
+
+    def _metadata(self, name: str, track: int, args: Mapping[str, Any]) -> Event:
+        return {"name": name, "ph": "M", "pid": self.number, "tid": track, "ts": 0, "args": args}
+
+
+def _slices(number: int, launch: Launch, process: _Process, start: float) -> Iterator[Event]:
+    roofline = launch.roofline
+    track = process.track(_LAUNCHES)
+    place = {"pid": process.number, "tid": track}
+    yield {
+        **{"name": launch.kernel, "cat": MODELLED, "ph": "X", "ts": start},
+        **{"dur": roofline.estimate_s * MICROSECONDS, **place, "args": _arguments(number, launch)},
+    }
+    overhead = roofline.launch_overhead_s * MICROSECONDS
+    if overhead > 0:
+        told = {"provenance": MODELLED, "seconds": roofline.launch_overhead_s}
+        yield {
+            **{"name": "launch overhead", "cat": MODELLED, "ph": "X", "ts": start, "dur": overhead},
+            **{**place, "args": told},
+        }
+    for finding in launch.findings:
+        yield _finding(finding, start, place)
+    for roof in roofline.roofs:
+        yield _roof(number, launch, roof, process, start + overhead)
+
+
+def _roof(number: int, launch: Launch, roof: Roof, process: _Process, start: float) -> Event:
+    told = {
+        **{"provenance": MODELLED, "seconds": roof.seconds, "launch": number, "amount": roof.amount},
+        **{"unit": roof.unit, "peak_per_s": roof.rate, "in_floor": roof.required},
+    }
+    return {
+        **{"name": f"{roof.name}: {launch.kernel}", "cat": MODELLED, "ph": "X", "ts": start},
+        **{"dur": roof.seconds * MICROSECONDS, "pid": process.number, "tid": process.track(f"roof: {roof.name}")},
+        "args": told,
+    }
+
+
+def _finding(finding: Finding, start: float, place: Mapping[str, int]) -> Event:
+    """An instant at the launch's start: when in the launch it happened is not known."""
+    where = {} if finding.where is None else {"where": str(finding.where)}
+    frames = {"called_from": [str(frame) for frame in finding.frames]} if finding.frames else {}
+    return {
+        **{"name": f"{finding.severity.value}: {finding.check}", "cat": "finding", "ph": "i", "s": "t", "ts": start},
+        **{**place, "args": {"message": finding.message, **where, **frames}},
+    }
+
+
+def _arguments(number: int, launch: Launch) -> dict[str, Any]:
+    record, roofline = launch.record, launch.roofline
+    return {
+        **{"provenance": MODELLED, "launch": number, "language": record.language, "chip": launch.chip.name},
+        **{"target": record.target, "grid": list(record.grid), "block": list(record.block)},
+        **{"shared_bytes": record.shared_bytes, "bound": roofline.bound, "limited_by": roofline.limited_by},
+        "counters": _by_provenance([*launch.counters.items(), *roofline.counters().items()]),
+    }
+
+
+def _by_provenance(counters: Iterable[tuple[str, Counter]]) -> dict[str, dict[str, int | float]]:
+    """Values under their provenance, each named with its unit: viewers show a tree of names and plain values."""
+    found: dict[str, dict[str, int | float]] = {}
+    for name, counter in counters:
+        found.setdefault(counter.provenance.value, {})[f"{name} ({counter.unit})"] = counter.value
+    return found
