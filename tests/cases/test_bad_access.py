@@ -110,7 +110,7 @@ def test_one_element_off_names_thread_block_and_address(
     for kernel, verb, target in (("shifted_read", "read", p), ("shifted_write", "write", out)):
         kept = Untouched(p) if target is out else Untouched()
         address = tt.data_ptr(target) + (4 * shift if shift < 0 else target.nbytes)
-        side = "4 bytes before" if shift < 0 else "1 bytes after"
+        side = "4 bytes before" if shift < 0 else "1 byte after"
         parts = (
             f"Invalid __global__ {verb} of size 4 bytes in kernel {kernel}",
             f"by thread ({thread},0,0) in block ({block},0,0)",

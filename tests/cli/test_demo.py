@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -16,8 +17,9 @@ from triptych.report import schema
 KERNELS = {"vec_add", "linear", "bias_gelu", "gelu_linear"}
 
 
-def test_demo() -> None:
-    done = triptych("demo", "--json", "-")
+def test_demo(tmp_path: Path) -> None:
+    html, trace = tmp_path / "demo.html", tmp_path / "demo.trace.json"
+    done = triptych("demo", "--json", "-", "--html", str(html), "--trace", str(trace))
     assert done.returncode == 0, done.stderr
     value = json.loads(done.stdout)
     validator: Any = jsonschema.Draft202012Validator(schema())
@@ -30,6 +32,9 @@ def test_demo() -> None:
         assert those["gelu_linear"]["roofline"]["bytes"] < sum(
             those[kernel]["roofline"]["bytes"] for kernel in ("linear", "bias_gelu")
         )
+    assert html.read_text(encoding="utf-8").count('<section class="launch"') == len(launches)
+    slices = [event for event in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"] if event["ph"] == "X"]
+    assert [event["name"] for event in slices if "counters" in event["args"]] == [one["kernel"] for one in launches]
 
 
 def test_demo_for_a_person() -> None:

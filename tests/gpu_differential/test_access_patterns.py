@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 LANES = 32
 SPAN = 4096
 """Bytes that the kernels reach into."""
-SHAPES = {"u8": (1, 1), "u16": (2, 1), "u32": (4, 1), "u64": (8, 1), "v2.u32": (4, 2), "v4.u32": (4, 4), "v2.u64": (8, 2), "v4.u8": (1, 4)}  # fmt: skip
+SHAPES = {
+    "u8": (1, 1), "u16": (2, 1), "u32": (4, 1), "u64": (8, 1),
+    "v2.u32": (4, 2), "v4.u32": (4, 4), "v2.u64": (8, 2), "v4.u8": (1, 4),
+}  # fmt: skip
 """Elements of an access: bytes of one, how many."""
 
 

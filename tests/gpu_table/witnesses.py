@@ -18,9 +18,9 @@ _INTEGER: Mapping[str, Witness] = {
     "add": integer.add, "sub": integer.add, "mul": integer.multiply, "mad": integer.multiply, "div": integer.divide,
     "rem": integer.divide, "abs": integer.sign, "neg": integer.sign, "min": integer.extreme, "max": integer.extreme,
     "popc": integer.popc, "clz": integer.clz, "bfind": integer.bfind, "brev": integer.brev, "bfe": integer.bfe,
-    "bfi": integer.bfi, "sad": integer.sad, "and": integer.logic, "or": integer.logic, "xor": integer.logic, "not": integer.invert,
-    "cnot": integer.invert, "lop3": integer.lop3, "shl": integer.shift, "shr": integer.shift, "shf": integer.shf,
-    "prmt": integer.prmt, "cvta": integer.cvta,
+    "bfi": integer.bfi, "sad": integer.sad, "and": integer.logic, "or": integer.logic, "xor": integer.logic,
+    "not": integer.invert, "cnot": integer.invert, "lop3": integer.lop3, "shl": integer.shift, "shr": integer.shift,
+    "shf": integer.shf, "prmt": integer.prmt, "cvta": integer.cvta,
 }  # fmt: skip
 _FLOAT: Mapping[str, Witness] = {
     **dict.fromkeys(("add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt"), floating.arithmetic),

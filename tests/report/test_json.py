@@ -8,8 +8,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
 
+from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
 from triptych.core.launches import Severity
 from triptych.core.source import SourceLocation
 from triptych.report import document, dumps, is_clean, schema

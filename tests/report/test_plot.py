@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from launches import VEC_ADD, gpu_launch
 from rich.cells import cell_len
 
+from launches import VEC_ADD, gpu_launch
 from triptych.report.plot import MARKS, points_of, roofline_plot
 
 MATMUL = {**VEC_ADD, "flops.f32": 10**11}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from launches import NKI_ADD, VEC_ADD, finding, gpu_launch, line, nki_launch
 from rich.cells import cell_len
 from rich.console import Console
 
+from launches import NKI_ADD, VEC_ADD, finding, gpu_launch, line, nki_launch
 from triptych.core.launches import Severity
 from triptych.core.source import SourceLocation
 from triptych.execution.profile import LaunchReport

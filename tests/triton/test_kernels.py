@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 
 from triptych.core.errors import KernelFault, UnsupportedInstruction
-from triptych.execution.profile import profile
+from triptych.execution.profile import LaunchReport, profile
 
 pytestmark = pytest.mark.usefixtures("active")
 
@@ -185,18 +185,8 @@ def test_dropout(seed: int) -> None:
     np.testing.assert_allclose(out, np.where(keep, x / np.float32(1 - probability), 0), rtol=1e-6)
 
 
-TENSOR_CORES = pytest.mark.xfail(raises=UnsupportedInstruction, reason="mma.sync has no row in the table yet")
-
-
-@pytest.mark.parametrize(
-    ("dtype", "precision", "pipe", "tolerance"),
-    [
-        (np.float32, "ieee", "f32", 1e-4),
-        pytest.param(np.float16, "ieee", "tensor.f16", 2e-3, marks=TENSOR_CORES),
-        pytest.param(np.float32, "tf32", "tensor.tf32", 3e-2, marks=TENSOR_CORES),
-    ],
-)
-def test_matmul(dtype: Any, precision: str, pipe: str, tolerance: float) -> None:
+def _multiply(dtype: Any, precision: str) -> tuple[LaunchReport, Any, Any]:
+    """The report, the product and the float64 reference of a ragged matmul on an A100."""
     m, n, k = 70, 33, 90
     a, b, c = normal(m, k).astype(dtype), normal(k, n, seed=1).astype(dtype), np.empty((m, n), np.float32)
 
@@ -205,8 +195,22 @@ def test_matmul(dtype: Any, precision: str, pipe: str, tolerance: float) -> None
 
     with profile(chip="a100", target="sm_80") as seen:
         matmul[grid](a, b, c, m, n, k, BM=32, BN=32, BK=32, PRECISION=precision)
-    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=tolerance)
-    assert seen.launches[0].counters.value(f"flops.{pipe}") == 2 * 96 * 64 * 96
+    return seen.launches[0], c, a.astype(np.float64) @ b.astype(np.float64)
+
+
+def test_matmul() -> None:
+    report, product, expected = _multiply(np.float32, "ieee")
+    np.testing.assert_allclose(product, expected, atol=1e-4)
+    assert report.counters.value("flops.f32") == 2 * 96 * 64 * 96
+
+
+@pytest.mark.parametrize(("dtype", "precision"), [(np.float16, "ieee"), (np.float32, "tf32")])
+def test_tensor_cores_are_refused_by_name(dtype: Any, precision: str) -> None:
+    with pytest.raises(UnsupportedInstruction, match=r"'mma\.sync\.aligned\.m16n8k\d+\S+' is not supported") as caught:
+        _multiply(dtype, precision)
+    assert caught.value.where is not None
+    assert caught.value.where.file == __file__
+    assert "tl.dot" in caught.value.where.text
 
 
 def test_histogram() -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from triptych.cli.options import ChipOption, JsonOption
-from triptych.cli.terminal import EXIT_FINDINGS, JsonTarget, Terminal, interruptible
+from triptych.cli.options import ChipOption, HtmlOption, JsonOption, TraceOption
+from triptych.cli.reports import Reports
+from triptych.cli.terminal import EXIT_FINDINGS, Terminal, interruptible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,23 +32,21 @@ class _Result:
         return self.error <= 1.0
 
 
-def demo(chip: ChipOption = None, json: JsonOption = None) -> None:
+def demo(chip: ChipOption = None, html: HtmlOption = None, trace: TraceOption = None, json: JsonOption = None) -> None:
     """Run the example kernels in CUDA C++, Triton and NKI, check them against float64, and place them on the roofline.
 
     --chip sets the GPU (or the Neuron chip); the other machine keeps its default chip.
     """
-    from triptych.report import document, is_clean
+    from triptych.report import is_clean
 
-    target = None if json is None else JsonTarget(json)
-    if target is not None and target.is_stdout:
-        target.reserve_stdout()
+    reports = Reports.to(json, html, trace)
+    reports.reserve_stdout()
     results = _run(chip)
     launches = [launch for result in results for launch in result.launches]
     passed = all(result.passed for result in results) and is_clean(launches)
     status = 0 if passed else EXIT_FINDINGS
-    if target is not None:
-        target.write(document(launches, script="triptych demo", arguments=[], exit_status=status))
-    if target is None or not target.is_stdout:
+    reports.write(launches, script="triptych demo", arguments=[], exit_status=status)
+    if not reports.takes_stdout:
         _show(results, launches)
     raise typer.Exit(status)
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from triptych.cli.files import JsonTarget
 from triptych.cli.options import JsonOption
-from triptych.cli.terminal import JsonTarget, Terminal
+from triptych.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,3 +13,15 @@ ChipOption = Annotated[
 JsonOption = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Write JSON to FILE, or - for standard output.")
 ]
+HtmlOption = Annotated[
+    str | None,
+    typer.Option("--html", metavar="FILE", help="Write the report to FILE, an HTML page that needs nothing else."),
+]
+TraceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE",
+        help="Write the launches to FILE, a trace for Perfetto or chrome://tracing; its times are modelled.",
+    ),
+]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triptych.cli.options import ChipOption, JsonOption
-from triptych.cli.terminal import EXIT_FINDINGS, JsonTarget, Terminal, interruptible, progress_bars
+from triptych.cli.options import ChipOption, HtmlOption, JsonOption, TraceOption
+from triptych.cli.reports import Reports
+from triptych.cli.terminal import EXIT_FINDINGS, Terminal, interruptible, progress_bars
 
 if TYPE_CHECKING:
     from triptych.cli.script import Outcome
@@ -28,6 +29,8 @@ def run(
     check: Annotated[
         str | None, typer.Option("--check", metavar="NAMES", help="Checks, separated by commas. memcheck is always on.")
     ] = None,
+    html: HtmlOption = None,
+    trace: TraceOption = None,
     json: JsonOption = None,
 ) -> None:
     """Run a Python script and report every kernel that it launches.
@@ -42,16 +45,15 @@ def run(
     from triptych.cli.script import run_script
     from triptych.execution.profile import profile
 
-    target_file = None if json is None else JsonTarget(json)
+    reports = Reports.to(json, html, trace)
     process = os.getpid()
     with profile(chip, target, check) as recorded:
-        if target_file is not None and target_file.is_stdout:
-            target_file.reserve_stdout()
+        reports.reserve_stdout()
         with languages(), interruptible(), progress_bars():
             outcome = run_script(script, arguments or [])
     if os.getpid() != process:  # a child that the script forked: the report is its parent's
         raise typer.Exit(outcome.status)
-    _report(recorded, script, arguments or [], outcome, target_file)
+    _report(recorded, script, arguments or [], outcome, reports)
     raise typer.Exit(outcome.status or _findings_status(recorded))
 
 
@@ -61,13 +63,11 @@ def _findings_status(recorded: Profile) -> int:
     return 0 if is_clean(recorded.launches) else EXIT_FINDINGS
 
 
-def _report(recorded: Profile, script: str, arguments: list[str], outcome: Outcome, target: JsonTarget | None) -> None:
-    from triptych.report import document
+def _report(recorded: Profile, script: str, arguments: list[str], outcome: Outcome, reports: Reports) -> None:
     from triptych.report.terminal import report
 
-    if target is not None:
-        status, error = outcome.status, outcome.error
-        target.write(document(recorded.launches, script=script, arguments=arguments, exit_status=status, error=error))
-    if target is None or not target.is_stdout:
+    status, error = outcome.status, outcome.error
+    reports.write(recorded.launches, script=script, arguments=arguments, exit_status=status, error=error)
+    if not reports.takes_stdout:
         terminal = Terminal()
         terminal.show(report(recorded.launches, terminal.width))

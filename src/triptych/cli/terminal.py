@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from triptych.core.errors import LaunchInterrupted, UsageError
+from triptych.core.errors import LaunchInterrupted
 from triptych.core.progress import listening
 
 if TYPE_CHECKING:
@@ -84,49 +82,3 @@ def _console(*, stderr: bool) -> Console:
     if reconfigure is not None:
         reconfigure(errors="replace")
     return Console(file=stream, highlight=False, markup=False, emoji=False)
-
-
-class JsonTarget:
-    """Where `--json` goes: a file, or `-` for standard output."""
-
-    def __init__(self, target: str) -> None:
-        """Refuses a file that cannot be written before any work is done.
-
-        Raises:
-            UsageError: where the file's folder does not exist, or the target is a folder.
-        """
-        self.is_stdout = target == "-"
-        self._path = Path(target)
-        if not self.is_stdout and (self._path.is_dir() or not self._path.absolute().parent.is_dir()):
-            raise UsageError(f"cannot write JSON to {target}", hint="--json takes a file in a folder that exists, or -")
-        self._descriptor: int | None = None
-
-    def reserve_stdout(self) -> None:
-        """From now on whatever anyone prints goes to standard error, so that standard output holds JSON alone.
-
-        It stays so until the process ends: what a script prints when Python shuts down is not JSON either.
-        """
-        sys.stdout.flush()
-        self._descriptor = os.dup(1)
-        os.dup2(2, 1)
-
-    def write(self, value: Mapping[str, Any]) -> None:
-        """Writes the document.
-
-        Raises:
-            UsageError: where the file cannot be written.
-        """
-        from triptych.report import dumps
-
-        text = dumps(value)
-        if not self.is_stdout:
-            try:
-                self._path.write_text(text, encoding="utf-8")
-            except OSError as problem:
-                raise UsageError(f"cannot write JSON to {self._path}: {problem.strerror}") from problem
-        elif self._descriptor is None:
-            sys.stdout.write(text)
-        else:
-            with os.fdopen(self._descriptor, "w", encoding="utf-8") as stream:
-                stream.write(text)
-            self._descriptor = None

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from triptych.core.counters import Counter
 from triptych.core.launches import Finding
-from triptych.model import Roof
 from triptych.report.launch import Launch
 
 Event = dict[str, Any]
@@ -58,6 +57,13 @@ def dumps(document: Mapping[str, Any]) -> str:
     return f'{json.dumps(head, ensure_ascii=False)[:-1]}, "traceEvents": [\n{events}\n]}}\n'
 
 
+class _Place(TypedDict):
+    """A track of a process."""
+
+    pid: int
+    tid: int
+
+
 @dataclass(slots=True)
 class _Process:
     """A chip of the trace, and its tracks by name."""
@@ -66,8 +72,9 @@ class _Process:
     title: str
     tracks: dict[str, int] = field(default_factory=dict[str, int])
 
-    def track(self, name: str) -> int:
-        return self.tracks.setdefault(name, self.number * _TRACKS + len(self.tracks))
+    def place(self, track: str) -> _Place:
+        """What puts an event on the track of a name."""
+        return _Place(pid=self.number, tid=self.tracks.setdefault(track, self.number * _TRACKS + len(self.tracks)))
 
     def names(self) -> Iterator[Event]:
         """The metadata events: what the chip and its tracks are called, and their order."""
@@ -84,53 +91,57 @@ class _Process:
 
 def _slices(number: int, launch: Launch, process: _Process, start: float) -> Iterator[Event]:
     roofline = launch.roofline
-    track = process.track(_LAUNCHES)
-    place = {"pid": process.number, "tid": track}
-    yield {
-        **{"name": launch.kernel, "cat": MODELLED, "ph": "X", "ts": start},
-        **{"dur": roofline.estimate_s * MICROSECONDS, **place, "args": _arguments(number, launch)},
-    }
-    overhead = roofline.launch_overhead_s * MICROSECONDS
+    place = process.place(_LAUNCHES)
+    yield _slice(launch.kernel, start, roofline.estimate_s, place, _arguments(number, launch))
+    overhead = roofline.launch_overhead_s
     if overhead > 0:
-        told = {"provenance": MODELLED, "seconds": roofline.launch_overhead_s}
-        yield {
-            **{"name": "launch overhead", "cat": MODELLED, "ph": "X", "ts": start, "dur": overhead},
-            **{**place, "args": told},
-        }
+        yield _slice("launch overhead", start, overhead, place, {"launch": number})
     for finding in launch.findings:
         yield _finding(finding, start, place)
     for roof in roofline.roofs:
-        yield _roof(number, launch, roof, process, start + overhead)
+        told = {"launch": number, "amount": roof.amount, "unit": roof.unit, "peak_per_s": roof.rate}
+        told["counts_towards_floor"] = roof.required
+        begin = start + overhead * MICROSECONDS
+        yield _slice(f"{roof.name}: {launch.kernel}", begin, roof.seconds, process.place(f"roof: {roof.name}"), told)
 
 
-def _roof(number: int, launch: Launch, roof: Roof, process: _Process, start: float) -> Event:
-    told = {
-        **{"provenance": MODELLED, "seconds": roof.seconds, "launch": number, "amount": roof.amount},
-        **{"unit": roof.unit, "peak_per_s": roof.rate, "in_floor": roof.required},
-    }
+def _slice(name: str, start: float, seconds: float, place: _Place, arguments: Mapping[str, Any]) -> Event:
+    """A complete event; `start` is in microseconds."""
+    told = {"provenance": MODELLED, "seconds": seconds, **arguments}
     return {
-        **{"name": f"{roof.name}: {launch.kernel}", "cat": MODELLED, "ph": "X", "ts": start},
-        **{"dur": roof.seconds * MICROSECONDS, "pid": process.number, "tid": process.track(f"roof: {roof.name}")},
+        "name": name,
+        "cat": MODELLED,
+        "ph": "X",
+        "ts": start,
+        "dur": seconds * MICROSECONDS,
+        **place,
         "args": told,
     }
 
 
-def _finding(finding: Finding, start: float, place: Mapping[str, int]) -> Event:
+def _finding(finding: Finding, start: float, place: _Place) -> Event:
     """An instant at the launch's start: when in the launch it happened is not known."""
-    where = {} if finding.where is None else {"where": str(finding.where)}
-    frames = {"called_from": [str(frame) for frame in finding.frames]} if finding.frames else {}
-    return {
-        **{"name": f"{finding.severity.value}: {finding.check}", "cat": "finding", "ph": "i", "s": "t", "ts": start},
-        **{**place, "args": {"message": finding.message, **where, **frames}},
-    }
+    told: dict[str, Any] = {"message": finding.message}
+    if finding.where is not None:
+        told["where"] = str(finding.where)
+    if finding.frames:
+        told["called_from"] = [str(frame) for frame in finding.frames]
+    name = f"{finding.severity.value}: {finding.check}"
+    return {"name": name, "cat": "finding", "ph": "i", "s": "t", "ts": start, **place, "args": told}
 
 
 def _arguments(number: int, launch: Launch) -> dict[str, Any]:
     record, roofline = launch.record, launch.roofline
     return {
-        **{"provenance": MODELLED, "launch": number, "language": record.language, "chip": launch.chip.name},
-        **{"target": record.target, "grid": list(record.grid), "block": list(record.block)},
-        **{"shared_bytes": record.shared_bytes, "bound": roofline.bound, "limited_by": roofline.limited_by},
+        "launch": number,
+        "language": record.language,
+        "chip": launch.chip.name,
+        "target": record.target,
+        "grid": list(record.grid),
+        "block": list(record.block),
+        "shared_bytes": record.shared_bytes,
+        "bound": roofline.bound,
+        "limited_by": roofline.limited_by,
         "counters": _by_provenance([*launch.counters.items(), *roofline.counters().items()]),
     }
 

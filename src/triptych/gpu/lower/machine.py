@@ -30,6 +30,7 @@ from triptych.gpu.lower.emitter import (
 )
 from triptych.gpu.lower.layout import WARP_SIZE, Context
 from triptych.gpu.lower.memory import Access, copy_name, emit_inline
+from triptych.gpu.lower.shuffle import SHUFFLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,21 +483,3 @@ def _mangle(kind: ir.Type) -> str:
     if isinstance(kind, ir.IntType):
         return f"i{kind.width}"
     return "f64" if kind == DOUBLE else "f16" if kind == HALF else "f32"
-
-
-SHUFFLE = "triptych.shuffle"
-
-
-def build_shuffle() -> ir.Module:
-    """The module with `triptych.shuffle(values, lanes)`: a permutation whose lanes are known only when it runs."""
-    module = ir.Module(name=SHUFFLE)
-    kind = vector(I32)
-    e = Emitter(ir.Function(module, ir.FunctionType(kind, [kind, kind]), SHUFFLE))
-    values, picks = e.function.args
-    source, indices, target = (e.variable(kind, v) for v in (values, picks, values))
-    for lane in range(WARP_SIZE):
-        pick = e.b.zext(e.b.load(e.offset(indices, 4 * lane), typ=I32), I64)
-        value = e.b.load(e.offset(source, e.b.shl(pick, ir.Constant(I64, 2))), typ=I32)
-        e.b.store(value, e.offset(target, 4 * lane))
-    e.b.ret(e.get(target, kind))
-    return module

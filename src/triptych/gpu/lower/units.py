@@ -10,7 +10,6 @@ from llvmlite import ir
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.table import Effect
 from triptych.gpu.lower.engine import Unit
-from triptych.gpu.lower.machine import SHUFFLE, build_shuffle
 from triptych.gpu.lower.memory import (
     Access,
     Helper,
@@ -22,6 +21,7 @@ from triptych.gpu.lower.memory import (
     ways_of,
 )
 from triptych.gpu.lower.scheduler import build_scheduler
+from triptych.gpu.lower.shuffle import SHUFFLE, build_shuffle
 
 RUN = "triptych.run"
 _SCHEDULER = Unit("scheduler", (RUN, "triptych.fault", "triptych.resolve", "triptych.refuel"), build_scheduler)

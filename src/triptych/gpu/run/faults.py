@@ -111,7 +111,9 @@ def _nearest(storages: Sequence[Storage], address: int) -> str:
     if nearest.address <= address < nearest.end:
         return f": it reaches beyond the end of the allocation {extent}"
     side = "after" if address >= nearest.end else "before"
-    return f" and is {_distance(nearest, address)} bytes {side} the nearest allocation, {extent}"
+    distance = _distance(nearest, address)
+    unit = "byte" if distance == 1 else "bytes"
+    return f" and is {distance} {unit} {side} the nearest allocation, {extent}"
 
 
 def _distance(storage: Storage, address: int) -> int:

@@ -60,7 +60,7 @@ class LaunchRow:
 
 @dataclass(frozen=True, slots=True)
 class ChipView:
-    """A chip, its launches as a table, and its roofline; `unplaced` are the numbers of those that have no place on it."""
+    """A chip, its launches as a table, and its roofline; `unplaced` numbers those that have no place on it."""
 
     title: str
     bandwidth: str

@@ -1,0 +1,34 @@
+"""Launches that are the same, said once."""
+
+from __future__ import annotations
+
+from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
+from triptych.core.launches import Severity
+from triptych.report.groups import groups_of
+
+
+def test_groups_keep_the_order_of_their_first_launches() -> None:
+    groups = groups_of([gpu_launch(), nki_launch(), gpu_launch(), gpu_launch("other"), nki_launch()])
+    assert [group.numbers for group in groups] == [(1, 3), (2, 5), (4,)]
+    assert [group.launch.kernel for group in groups] == ["vec_add", "vec_add", "other"]
+
+
+def test_what_tells_launches_apart() -> None:
+    changed = [
+        gpu_launch(),
+        gpu_launch(chip="h200"),
+        gpu_launch(target="sm_80"),
+        gpu_launch(values={**VEC_ADD, "barriers": 1}),
+        gpu_launch(findings=(finding(Severity.NOTICE),)),
+        gpu_launch(lines=(line("k.cu", 1, VEC_ADD),)),
+        gpu_launch(lines=(line("k.cu", 2, VEC_ADD),)),
+    ]
+    assert len(groups_of(changed)) == len(changed)
+
+
+def test_labels() -> None:
+    one, other = gpu_launch(), gpu_launch("other")
+    assert [group.label for group in groups_of([one, one, one, other, one])] == ["1–3, 5", "4"]
+    first, second = groups_of([one, other] * 500)
+    assert first.label == "1, 3, 5, 7, 9, 11, … (500 launches)"
+    assert second.label == "2, 4, 6, 8, 10, 12, … (500 launches)"
