@@ -28,6 +28,12 @@ Under `run` the status of the script itself goes first, where it is not 0.
 The JSON of `run` and `demo` (`"schema": "triptych.run/1"`) is described by
 [a JSON Schema](../../src/triptych/report/schemas/run-1.schema.json).
 
+`--html` writes one page that loads nothing and runs no script: the launches, their rooflines, and for each launch its
+counters with their provenance, its hot lines, findings and notes. `--trace` writes Chrome's trace-event format, which
+Perfetto opens: a process for each chip, launches one after the other, each as long as its modelled estimate, with a
+track for each roof. Nothing in it was timed. Both take a file and not `-`. A file that cannot be written is an error
+before the script runs.
+
 """
 
 

@@ -52,7 +52,7 @@ def test_launches_at_the_limits_fit(launch: Launch) -> None:
 @pytest.mark.parametrize(
     ("launch", "message"),
     [
-        (replace(FITS, block=(1025, 1, 1)), r"block \(1025, 1, 1\): x must lie between 1 and 1024"),
+        (replace(FITS, block=(1025, 1, 1)), r"block \(1025, 1, 1\) has 1025 threads; h100 runs at most 1024"),
         (replace(FITS, block=(33, 32, 1)), r"has 1056 threads; h100 runs at most 1024"),
         (replace(FITS, block=(1, 1, 65)), "z must lie between 1 and 64"),
         (replace(FITS, block=(0, 1, 1)), "x must lie between 1 and 1024"),

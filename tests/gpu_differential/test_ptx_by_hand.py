@@ -48,6 +48,19 @@ def test_a_switch_by_index_with_indices_beyond_the_list() -> None:
         """)
 
 
+def test_a_switch_by_the_thread_and_by_a_number_that_all_share() -> None:
+    run("""
+        and.b32 %r3, %r1, 0; mov.u32 %r2, 5; mov.u32 %r4, %tid.x;
+        brx.idx %r4, list; back: brx.idx %r3, other;
+        list: .branchtargets A, A, B, C;
+        other: .branchtargets done, A;
+        A: add.u32 %r2, %r2, 10; bra back;
+        B: mul.lo.u32 %r2, %r2, 7; bra back;
+        C: sub.u32 %r2, %r2, %r0; bra back;
+        done: st.global.u32 [%d1], %r2;
+        """)
+
+
 def test_guards_on_arithmetic_loads_stores_and_atomics() -> None:
     run("""
         setp.gt.u32 %p1|%p2, %r1, 4; setp.eq.and.u32 %p3, %r1, 7, %p1;

@@ -65,8 +65,8 @@ def limits_of(chip: GpuChip) -> GpuLimits:
 
 
 def _broken(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
-    yield from _broken_extents(launch)
     yield from _broken_block(launch, entry, chip)
+    yield from _broken_extents(launch)
     yield from _broken_shared(launch, entry, chip)
     yield from _broken_cluster(launch, chip)
     if launch.cooperative:
@@ -88,12 +88,12 @@ def _broken_block(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple
             "launch more blocks of fewer threads",
         )
     if entry.required_block is not None and launch.block != entry.required_block:
-        yield f"block {launch.block}, but the kernel was compiled for {entry.required_block} (.reqntid)", None
+        yield f"block {launch.block}, but the kernel was compiled for {entry.required_block} (.reqntid)", "launch it so"
     if entry.max_threads is not None and threads > entry.max_threads:
         yield (
             f"block {launch.block} has {threads} threads; the kernel was compiled for at most {entry.max_threads}"
             " (__launch_bounds__, .maxntid)",
-            None,
+            "launch fewer threads a block, or compile for more",
         )
 
 
@@ -105,7 +105,7 @@ def _broken_shared(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tupl
         yield (
             f"{total} bytes of shared memory ({entry.static_shared_bytes} static, {launch.shared_bytes} dynamic);"
             f" a block on {chip.name} has at most {chip.shared_bytes_per_block_max}",
-            None,
+            "use smaller tiles",
         )
 
 

@@ -81,8 +81,11 @@ def registers_of(operand: Operand) -> Iterator[str]:
 
 
 def _error(instruction: Instruction, what: str) -> UnsupportedInstruction:
-    where = instruction.origin.where if instruction.origin else None
-    return UnsupportedInstruction(f"{what} (PTX line {instruction.line})", where=where)
+    return UnsupportedInstruction(
+        f"{what} (PTX line {instruction.line})",
+        where=instruction.where,
+        hint="`triptych instructions` lists what is supported",
+    )
 
 
 def _elements(operand: Operand, slot: OperandSlot, form: Form) -> Iterator[Bound]:

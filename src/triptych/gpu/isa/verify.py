@@ -44,9 +44,8 @@ def verify(bound: BoundInstruction, declared: Mapping[str, str]) -> None:
         for source in bound.sources:
             _verify_source(source, bound, declared)
     except _Mismatch as mismatch:
-        where = instruction.origin.where if instruction.origin else None
         message = f"'{instruction.opcode}': {mismatch} (PTX line {instruction.line})"
-        raise PtxSyntaxError(message, where=where) from None
+        raise PtxSyntaxError(message, where=instruction.where) from None
 
 
 def _verify_guard(instruction: Instruction, declared: Mapping[str, str]) -> None:

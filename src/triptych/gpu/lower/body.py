@@ -134,7 +134,7 @@ class KernelForm:
         guard = self.guard_of(instruction)
         self.m.active = self.group if guard is None else self.lanes_where(guard)
         if instruction.form.row.mnemonic == "trap":
-            self._trap()
+            self._trap(instruction.instruction.line)
             return
         place = self.analysis.site_of.get(id(instruction))
         self.m.site = None if place is None else self.e.offset(self.sites, SITE_BYTES * place)
@@ -145,13 +145,13 @@ class KernelForm:
         result = instruction.form.row.meaning(self.m, instruction.form, *sources)
         self._write_all(instruction, _as_sequence(result), guard)
 
-    def _trap(self) -> None:
+    def _trap(self, line: int) -> None:
         null = ir.Constant(POINTER, None)
         hit = self.b.icmp_unsigned("!=", self.m.active, ir.Constant(I32, 0))
         with self.e.when(hit, likely=False):
-            zero = ir.Constant(I64, 0)
             lane = self.b.zext(self.e.count_trailing_zeros(self.m.active), I64)
-            arguments = [self.context, null, ir.Constant(I64, FaultKind.TRAP), lane, zero, zero]
+            place = ir.Constant(I64, line)
+            arguments = [self.context, null, ir.Constant(I64, FaultKind.TRAP), lane, place, ir.Constant(I64, 0)]
             self.e.intrinsic("triptych.fault", ir.VoidType(), arguments)
             self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 
@@ -184,15 +184,25 @@ class KernelForm:
 
     # Control ----------------------------------------------------------------------------------------------------
 
-    def check_fuel(self) -> None:
-        """At a back edge: leaves if the launch has to stop."""
+    def check_fuel(self, index: int) -> None:
+        """At a back edge from a block: leaves if the launch has to stop."""
         place = self.e.field(Warp, self.warp, "fuel")
         left = self.b.sub(self.b.load(place, typ=I64), ir.Constant(I64, 1))
         self.b.store(left, place)
         with self.e.when(self.b.icmp_signed("<", left, ir.Constant(I64, 0)), likely=False):
-            stop = self.e.intrinsic("triptych.refuel", I32, [self.context, self.warp])
+            line = ir.Constant(I64, self._line_of(index))
+            stop = self.e.intrinsic("triptych.refuel", I32, [self.context, self.warp, line])
             with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I32, 0))):
                 self.b.ret(ir.Constant(I32, Outcome.STOPPED))
+
+    def _line_of(self, index: int) -> int:
+        """The PTX line of a block's end, or of the next block that has one (a latch has no instruction)."""
+        blocks = self.analysis.graph.blocks
+        for _ in blocks:
+            if blocks[index].instructions:
+                return blocks[index].instructions[-1].line
+            index = blocks[index].successors[0]
+        return 0
 
     def branch_targets(self, index: int) -> tuple[Value | None, tuple[int, ...], int | None]:
         """How a block ends: the condition (None: always), the targets, and where it falls through."""

@@ -135,7 +135,7 @@ class ConvergedForm(KernelForm):
             self.leave(Outcome.DONE)
             return
         if target <= index:
-            self.check_fuel()
+            self.check_fuel(index)
         self.b.branch(self.blocks[target])
 
     def _wait(self, following: int | None) -> None:
@@ -200,14 +200,16 @@ class ConvergedForm(KernelForm):
             chosen = picked.ir
         else:
             first = self.e.count_trailing_zeros(self.group)
-            chosen = self.b.extract_element(picked.ir, first)
+            chosen = self.b.extract_element(self.m.spread(picked), first)
+            following = self.pick_target(picked, targets)
             inactive = self.b.not_(self.e.from_bits(self.group))
-            same = self.b.or_(self.b.icmp_unsigned("==", picked.ir, self.e.splat(chosen)), inactive)
+            together_at = self.e.splat(self.b.extract_element(following, first))
+            same = self.b.or_(self.b.icmp_unsigned("==", following, together_at), inactive)
             together, parted = self.e.block("together"), self.e.block("parted")
             self.b.cbranch(self.e.all_lanes(same), together, parted)
             self.b.position_at_end(parted)
             self.count_divergence(index)
-            self._diverge(self.pick_target(picked, targets), targets)
+            self._diverge(following, targets)
             self.b.position_at_end(together)
         arms = [self.e.block(f"case{position}") for position in range(len(targets))]
         switch = self.b.switch(chosen, arms[-1])

@@ -135,7 +135,7 @@ class MaskedForm(KernelForm):
             self.store_frame(name, self.b.select(chosen, new, old))
         self.set_next_blocks(self.b.select(chosen, following, self.next_blocks))
         if any(successor <= index for successor in block.successors):
-            self.check_fuel()
+            self.check_fuel(index)
         self.b.branch(self.head)
 
     def _following(self, index: int) -> ir.Value:

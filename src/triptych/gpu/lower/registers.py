@@ -169,8 +169,9 @@ class Operands:
 
     def _unsupported(self, instruction: BoundInstruction, what: str) -> UnsupportedFeature:
         text = instruction.instruction
-        where = text.origin.where if text.origin else None
-        return UnsupportedFeature(f"{what} in '{text.opcode}' is not supported (PTX line {text.line})", where=where)
+        return UnsupportedFeature(
+            f"{what} in '{text.opcode}' is not supported (PTX line {text.line})", where=text.where
+        )
 
 
 _FIELDS: Mapping[str, str] = {"%warpid": "warp_index", "%nwarpid": "warp_count"}

@@ -117,9 +117,9 @@ def _build_resolve(module: ir.Module) -> None:
 
 
 def _build_refuel(module: ir.Module) -> None:
-    """refuel(context, warp): 0 to go on, else the launch has to stop. Also called when a fault took the fuel."""
-    e = _function(module, "triptych.refuel", I32, [POINTER, POINTER])
-    context, warp = e.function.args
+    """refuel(context, warp, line): 0 to go on, else the launch has to stop. Also called when a fault took the fuel."""
+    e = _function(module, "triptych.refuel", I32, [POINTER, POINTER, I64])
+    context, warp, line = e.function.args
     stop = e.b.load(e.b.inttoptr(e.load_field(Context, context, "stop_block"), POINTER), typ=I64)
     faulted = e.b.icmp_signed("!=", e.load_field(Context, context, "fault_kind"), _constant(0))
     behind = e.b.icmp_signed(">", e.load_field(Context, context, "block_index"), stop)
@@ -132,7 +132,7 @@ def _build_refuel(module: ir.Module) -> None:
     e.b.store(e.b.sub(budget, left), e.field(Warp, warp, "spent"))
     with e.when(e.b.icmp_signed("<=", left, _constant(0))):
         null = ir.Constant(POINTER, None)
-        arguments = [context, null, _constant(FaultKind.BUDGET), _constant(0), _constant(0), _constant(0)]
+        arguments = [context, null, _constant(FaultKind.BUDGET), _constant(0), line, _constant(0)]
         e.intrinsic("triptych.fault", VOID, arguments)
         e.b.ret(ir.Constant(I32, 1))
     # The iteration that asks is one of those to come.

@@ -54,7 +54,8 @@ def run_launch(
     variables = memory_of(kernel)
     table = build_storage_table({**memory, **variables.memory}, parameters)
     now = settings()
-    shared = Shared(geometry, table, parameters, variables.addresses, now.budget)
+    handles = [(a.storage.name, index) for index, a in enumerate(launch.arguments) if isinstance(a, Handle)]
+    shared = Shared(geometry, table, parameters, variables.addresses, now.budget, dict(reversed(handles)))
     with reporting(launch.entry) as report:
         workers = run_workers(kernel, shared, now.workers, report)
     raise_first_fault(kernel, shared, workers)

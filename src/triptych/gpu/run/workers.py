@@ -117,6 +117,8 @@ class Shared:
     parameters: NDArray[np.uint8]
     symbols: NDArray[np.int64]
     budget: int
+    argument_of: Mapping[str, int]
+    """The kernel's argument that each storage was first passed as, by the storage's name."""
     next_block: Any = field(default_factory=lambda: ctypes.c_int64(0))
     stop_block: Any = field(default_factory=lambda: ctypes.c_int64(NO_STOP))
 

@@ -118,6 +118,11 @@ class Instruction:
     origin: Origin | None = None
 
     @property
+    def where(self) -> SourceLocation:
+        """The author's line; that of the PTX text where the text does not say."""
+        return self.origin.where if self.origin is not None else SourceLocation("<ptx>", self.line)
+
+    @property
     def opcode(self) -> str:
         """The dotted opcode as written."""
         return ".".join((self.mnemonic, *self.modifiers))

@@ -17,7 +17,12 @@ from triptych.languages.cuda.source import Source
 from triptych.languages.cuda.toolkit import STUBS, toolkit
 
 CACHE_KIND = "cuda"
-_BASE_OPTIONS = ("--generate-line-info", "--device-as-default-execution-space", "--std=c++17")
+_BASE_OPTIONS = (
+    "--generate-line-info",
+    "--device-as-default-execution-space",
+    "--std=c++17",
+    "--pre-include=math.h",  # INFINITY, NAN, M_PI: nvcc's sources have them without an include
+)
 _TARGET = re.compile(r"sm_(\d+)[af]?")
 _INCLUDE_OPTION = re.compile(r"(?:-I|--include-path=|-include-path=)(?P<folder>.+)")
 _INCLUDE_NAMES = ("-I", "--include-path")
