@@ -38,7 +38,12 @@ Launch = Callable[[tt.cuda.CudaModule], object]
 # (name, launch, class, what the message must say, in order)
 REFUSED: list[tuple[str, Launch, type[tt.TriptychError], tuple[str, ...]]] = [
     ("threads", lambda m: m["scale"][1, (64, 32)](P, OUT, 2.0, 64), tt.LaunchError, ("2048 threads", "h100", "1024")),
-    ("threads along x", lambda m: m["scale"][1, 1025](P, OUT, 2.0, 64), tt.LaunchError, ("(1025, 1, 1)", "1025 threads", "h100 runs at most 1024", "launch more blocks")),
+    (
+        "threads along x",
+        lambda m: m["scale"][1, 1025](P, OUT, 2.0, 64),
+        tt.LaunchError,
+        ("(1025, 1, 1)", "1025 threads", "h100 runs at most 1024", "launch more blocks"),
+    ),
     ("threads along z", lambda m: m["scale"][1, (1, 1, 65)](P, OUT, 2.0, 64), tt.LaunchError, ("z must", "1 and 64")),
     ("launch bounds", lambda m: m["bounded"][1, 129](OUT), tt.LaunchError, ("129 threads", "at most 128")),
     ("shared memory", lambda m: m["scale"][1, 64, 232_448](P, OUT, 2.0, 64), tt.LaunchError,

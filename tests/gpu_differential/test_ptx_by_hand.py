@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from both import HEADER, run_both
 
-from triptych.core.errors import DeadlockError, KernelFault, MemoryFault, TriptychError
+from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault, MemoryFault, TriptychError
+from triptych.core.settings import scope
 
 BLOCK = 64
 
@@ -245,3 +246,10 @@ def test_both_refuse_what_a_device_refuses(name: str) -> None:
             run_both(text, "kernel", 1, 32, np.zeros(32, np.uint32), np.zeros(32, np.uint64), only=executor)
         caught.append(type(error.value))
     assert caught == [kind, kind]
+
+
+def test_both_stop_a_loop_without_an_end() -> None:
+    text = kernel("again: add.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r0, 3; @%p1 bra again; st.global.u32 [%d1], %r1;")
+    for executor in ("generated", "oracle"):
+        with scope(budget=500), pytest.raises(BudgetExceeded):
+            run_both(text, "kernel", 1, 32, np.zeros(32, np.uint32), np.zeros(32, np.uint64), only=executor)
