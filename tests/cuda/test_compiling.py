@@ -157,6 +157,7 @@ HEADERS = """#include <stdio.h>
 #include <cuda_bf16.h>
 #include <mma.h>
 #include <cstdio>
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <iostream>

@@ -227,7 +227,7 @@ def test_store_to_read_only_memory_is_a_fault_where_the_source_is_not_known(modu
 def test_limits_are_those_of_the_chip_in_force(module: CudaModule) -> None:
     data = np.zeros(128, np.int32)
     with tt.profile(chip="h100"):
-        with pytest.raises(LaunchError, match="x must lie between 1 and 1024"):
+        with pytest.raises(LaunchError, match="2048 threads; h100 runs at most 1024"):
             module["reverse"][1, 2048](data)
         with pytest.raises(LaunchError, match="300000 bytes of shared memory"):
             module["reverse"][1, 64, 300_000](data)

@@ -91,6 +91,7 @@ def target() -> Any:
 
 
 def test_scopes_nest() -> None:
+    nvidia = triton.backends.backends["nvidia"].driver.is_active()
     with activate(chip="a100", target="sm_80"):
         outer = triton.runtime.driver.active.get_current_device()
         assert (target().backend, target().arch, target().warp_size) == ("cuda", 80, 32)
@@ -99,7 +100,7 @@ def test_scopes_nest() -> None:
             assert triton.runtime.driver.active.get_current_device() != outer
         assert target().arch == 80
         assert triton.runtime.driver.active.get_current_device() == outer
-    assert not triton.backends.backends["nvidia"].driver.is_active()
+    assert triton.backends.backends["nvidia"].driver.is_active() == nvidia
 
 
 def test_the_settings_decide_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +132,8 @@ def installed(tmp_path: Path) -> dict[str, str]:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: triptych\nVersion: 0\n")
     (metadata / "entry_points.txt").write_text("[triton.backends]\ntriptych = triptych.languages.triton.backend\n")
     source = next(iter(triptych.__path__))
-    return {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(source).parent}"}
+    # No GPU is to be seen, also where there is one: its driver would be active beside ours.
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(source).parent}"}
 
 
 def run_python(code: str, environment: dict[str, str]) -> str:

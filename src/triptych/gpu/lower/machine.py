@@ -329,9 +329,7 @@ class LlvmMachine:
         assert self.site is not None, "a memory instruction has a site"
         place = address.ir
         if place.type != I32:
-            most = ir.Constant(I64, 0xFFFF_FFFF)
-            beyond = self.b.icmp_unsigned(">", place, most)
-            place = self.b.trunc(self.b.select(beyond, most, place), I32)
+            place = self._low_half(place)
         return emit_inline(self.e, access, way, (self.context, self.site, self.active, place), values)
 
     def _load_parameter(self, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
@@ -384,12 +382,16 @@ class LlvmMachine:
         return self.e.intrinsic(access.name, access.result_type, arguments)
 
     def _shared_places(self, address: Value) -> ir.Value:
-        """Addresses of 32 bits; what lies beyond them is out of bounds, and stays so."""
-        places, most = self.spread(address), number(vector(I64), 0xFFFF_FFFF)
-        if places.type.element == I32:
-            return places
-        beyond = self.b.icmp_unsigned(">", places, most)
-        return self.b.trunc(self.b.select(beyond, most, places), vector(I32))
+        places = self.spread(address)
+        return places if places.type.element == I32 else self._low_half(places)
+
+    def _low_half(self, places: ir.Value) -> ir.Value:
+        """Addresses of 32 bits; what lies beyond them stays out of bounds, and as far aligned as it was."""
+        is_vector = isinstance(places.type, ir.VectorType)
+        short = vector(I32) if is_vector else I32
+        beyond = self.b.icmp_unsigned(">", places, number(places.type, 0xFFFF_FFFF))
+        low = self.b.trunc(places, short)
+        return self.b.select(beyond, self.b.or_(low, number(short, 0xFFFF_FFF0)), low)
 
     def copy_to_shared(self, size: int, target: Value, source: Value, source_size: Value) -> None:
         """See `Machine`."""

@@ -94,7 +94,7 @@ def _with_own_name(ptx: str, file: str) -> str:
 
 def _key(source: Source, options: Sequence[str], expressions: Sequence[str]) -> str | None:
     """Everything that decides the PTX; None where that cannot be known, and nothing may be kept."""
-    if any(option.startswith(_PRE_INCLUDE) for option in options):
+    if any(option.startswith(_PRE_INCLUDE) and option not in _BASE_OPTIONS for option in options):
         return None
     matches = (_INCLUDE_OPTION.fullmatch(option) for option in options)
     toolkits = {*map(str, toolkit().includes), str(STUBS)}
