@@ -132,3 +132,9 @@ def test_inlined_lines_are_one_line() -> None:
     lines = tuple(line("k.cu", 1, {"instructions.warp": 5}, frame) for frame in frames)
     (hot,) = hot_lines([gpu_launch(lines=lines)])
     assert hot.counters.value("instructions.warp") == 10
+
+
+def test_a_script_whose_launch_failed_launched_something() -> None:
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(report([], 80, failed=True))
+    assert "launched no kernel that finished" in stream.getvalue()

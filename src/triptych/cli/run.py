@@ -70,4 +70,4 @@ def _report(recorded: Profile, script: str, arguments: list[str], outcome: Outco
     reports.write(recorded.launches, script=script, arguments=arguments, exit_status=status, error=error)
     if not reports.takes_stdout:
         terminal = Terminal()
-        terminal.show(report(recorded.launches, terminal.width))
+        terminal.show(report(recorded.launches, terminal.width, failed=error is not None))

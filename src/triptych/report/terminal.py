@@ -42,10 +42,12 @@ class _Row:
         return f"{self.first}" if self.times == 1 else f"{self.first}–{self.first + self.times - 1}"
 
 
-def report(launches: Sequence[Launch], width: int, *, lines_per_kernel: int = 5) -> RenderableType:
-    """The whole report for a terminal of `width` columns."""
+def report(
+    launches: Sequence[Launch], width: int, *, lines_per_kernel: int = 5, failed: bool = False
+) -> RenderableType:
+    """The whole report for a terminal of `width` columns; `failed`: the script ended with an error."""
     if not launches:
-        return Text("triptych: the script launched no kernel.")
+        return Text(f"triptych: the script launched no kernel{' that finished' if failed else ''}.")
     parts: list[RenderableType] = [*_heads(launches)]
     rows = _rows(launches)
     for machine in COLUMNS:
