@@ -16,7 +16,7 @@ def target(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def text_of(name: str, target: str) -> str:
+def text_of(name: str, target: str = "80") -> str:
     return (FOLDER / f"{name}.{target}.ptx").read_text()
 
 
@@ -24,57 +24,53 @@ def floats(seed: int, *shape: int) -> Array:
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
-def test_vec_add(target: str) -> None:
+def test_vec_add() -> None:
     a, b = floats(0, 700), floats(1, 700)
-    outcome = run_both(text_of("vec_add", target), "vec_add", 3, 256, a, b, np.zeros_like(a), np.int32(700))
+    outcome = run_both(text_of("vec_add"), "vec_add", 3, 256, a, b, np.zeros_like(a), np.int32(700))
     np.testing.assert_array_equal(outcome.arrays[2], a + b)
     assert outcome.counters["flops.f32"] == 700
 
 
-def test_sgemm(target: str) -> None:
+def test_sgemm() -> None:
     a, b = floats(0, 10, 18), floats(1, 18, 17)
     sizes = (np.int32(10), np.int32(17), np.int32(18))
-    text = text_of("sgemm_tiled", target)
+    text = text_of("sgemm_tiled")
     outcome = run_both(text, "sgemm_tiled", (2, 1), (16, 16), a, b, np.zeros((10, 17), np.float32), *sizes)
     np.testing.assert_allclose(outcome.arrays[2], a @ b, rtol=1e-4, atol=1e-5)
 
 
-def test_transpose_with_dynamic_shared_memory(target: str) -> None:
+def test_transpose_with_dynamic_shared_memory() -> None:
     source = np.arange(40.0 * 70).reshape(40, 70)
-    text, sizes = text_of("transpose", target), (np.int32(40), np.int32(70))
+    text, sizes = text_of("transpose"), (np.int32(40), np.int32(70))
     outcome = run_both(text, "transpose", (3, 2), (32, 4), source, np.zeros((70, 40)), *sizes, shared_bytes=32 * 33 * 8)
     np.testing.assert_array_equal(outcome.arrays[1], source.T)
     assert outcome.counters["shared.load.bank_conflicts"] > 0
 
 
-def test_reduction_with_shuffles_and_an_atomic(target: str) -> None:
+def test_reduction_with_shuffles_and_an_atomic() -> None:
     values = floats(2, 2000)
-    outcome = run_both(
-        text_of("reduction", target), "block_sum", 3, 128, values, np.zeros(1, np.float32), np.int32(2000)
-    )
+    outcome = run_both(text_of("reduction"), "block_sum", 3, 128, values, np.zeros(1, np.float32), np.int32(2000))
     np.testing.assert_allclose(outcome.arrays[1], values.sum(), rtol=1e-4)
 
 
-def test_histogram_with_ballots_in_a_loop(target: str) -> None:
+def test_histogram_with_ballots_in_a_loop() -> None:
     keys = np.random.default_rng(3).integers(0, 1 << 32, 300, np.uint32)
-    run_both(text_of("reduction", target), "histogram", 1, 96, keys, np.zeros(256, np.uint32), np.int32(300))
+    run_both(text_of("reduction"), "histogram", 1, 96, keys, np.zeros(256, np.uint32), np.int32(300))
 
 
-def test_switch_with_module_variables(target: str) -> None:
+def test_switch_with_module_variables() -> None:
     which = np.random.default_rng(4).integers(-1, 10, 200, np.int32)
     which[1::2][which[1::2] == 6] = 7  # there it would write through a null pointer
     values = np.abs(floats(5, 200)) + 1
-    run_both(
-        text_of("switch", target) + "\n// its own module variables\n", "choose", 2, 128, which, values, np.int32(200)
-    )
+    run_both(text_of("switch") + "\n// its own module variables\n", "choose", 2, 128, which, values, np.int32(200))
 
 
 @pytest.mark.parametrize(
     ("name", "kind"), [("_ZN5tools5scaleIfLi4EEEvPT_S1_i", "f4"), ("_ZN5tools5scaleIdLi3EEEvPT_S1_i", "f8")]
 )
-def test_local_arrays(target: str, name: str, kind: str) -> None:
+def test_local_arrays(name: str, kind: str) -> None:
     values = np.arange(100, dtype=kind)
-    run_both(text_of("templates", target), name, 2, 32, values, np.dtype(kind).type(2.5), np.int32(97))
+    run_both(text_of("templates"), name, 2, 32, values, np.dtype(kind).type(2.5), np.int32(97))
 
 
 SCRATCH = (np.uint64(0), np.uint64(0))

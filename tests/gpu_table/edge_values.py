@@ -67,7 +67,7 @@ WIDTHS: Mapping[str, int] = {
 
 _MOST_EDGES = {1: 200, 2: 20, 3: 8, 4: 4}
 """By the number of operands: how many edge values of each are combined with all those of the others."""
-_CASES = {1: 256, 2: 512, 3: 640, 4: 640}
+_CASES = {1: 192, 2: 512, 3: 640, 4: 640}
 
 
 @cache

@@ -118,6 +118,9 @@ class _Binder:
         if found is None:
             found = self.known[id(instruction)] = bind(instruction)
             verify(found, self.declared)
+            if is_block_barrier(instruction) and instruction.guard is not None:
+                message = f"'{instruction.opcode}' under a guard is not supported (PTX line {instruction.line})"
+                raise UnsupportedFeature(message, where=instruction.where, hint="branch around the barrier instead")
         return found
 
 
