@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 
 from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Emitter
@@ -255,6 +256,7 @@ def _build_run(module: ir.Module) -> None:
         with e.when(ready):
             need = e.intrinsic("triptych.step", I64, [context, warp])
             with e.when(e.b.icmp_signed("!=", need, _constant(0)), likely=False):
+                _leave_clean(e)
                 e.b.ret(need)
         is_waiting = e.b.icmp_signed("==", e.load_field(Warp, warp, "status"), _constant(_WAITING))
         e.b.store(e.b.add(e.get(waiting, I64), e.b.zext(is_waiting, I64)), waiting)
@@ -276,7 +278,14 @@ def _build_run(module: ir.Module) -> None:
     e.b.store(_constant(-1), e.field(Context, context, "block_index"))
     e.b.cbranch(faulted, leave, take)
     e.b.position_at_end(leave)
+    _leave_clean(e)
     e.b.ret(_constant(Need.NOTHING))
+
+
+def _leave_clean(e: Emitter) -> None:
+    """Clears the upper halves of the vector registers, which slow down the caller's older code while they are set."""
+    if llvm.get_host_cpu_features().get("avx"):
+        e.intrinsic("llvm.x86.avx.vzeroupper", VOID, [])
 
 
 RECORDS: tuple[type[Record], ...] = (Context, Warp, Site, StorageRow)
