@@ -47,7 +47,7 @@ def run(
 
     reports = Reports.to(json, html, trace)
     process = os.getpid()
-    with profile(chip, target, check) as recorded:
+    with profile(chip, target, check, all_threads=True) as recorded:
         reports.reserve_stdout()
         with languages(), interruptible(), progress_bars():
             outcome = run_script(script, arguments or [])

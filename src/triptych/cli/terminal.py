@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from triptych.core.errors import LaunchInterrupted
+from triptych.core.errors import LaunchInterrupted, UsageError
 from triptych.core.progress import listening
 
 if TYPE_CHECKING:
@@ -62,11 +62,22 @@ class Terminal:
 
     def show(self, content: RenderableType) -> None:
         """Prints a table, a text or a group of them on standard output."""
-        self.out.print(content)
+        with self._writing():
+            self.out.print(content)
 
     def say(self, text: str) -> None:
         """Prints text on standard output, as it is."""
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        with self._writing():
+            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+            sys.stdout.flush()
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """A standard output that was closed, or is full, is one error of ours."""
+        try:
+            yield
+        except (OSError, ValueError) as problem:
+            raise UsageError(f"cannot write the report to standard output: {problem}") from problem
 
     def complain(self, message: str) -> None:
         """Prints a message on standard error."""
@@ -79,6 +90,6 @@ def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     # A stream that cannot encode a sign (×, µ) shows a question mark instead of failing.
     reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
+    if reconfigure is not None and not stream.closed:
         reconfigure(errors="replace")
     return Console(file=stream, highlight=False, markup=False, emoji=False)

@@ -26,7 +26,7 @@ class Settings:
     """TRIPTYCH_CACHE: the folder of compiled kernels."""
     cache_bytes: int = 1 << 30
     """TRIPTYCH_CACHE_BYTES: the most that the folder may hold; the least recently used go first. 0: no cache."""
-    budget: int = 1 << 28
+    budget: int = 1 << 24
     """TRIPTYCH_BUDGET: the loop iterations that one warp may run before the launch counts as hung."""
 
 

@@ -47,6 +47,10 @@ class Entry(Protocol):
         ...
 
 
+STATIC_SHARED_LIMIT = 48 << 10
+"""Bytes of static shared memory of a kernel, on every target (CUDA programming guide, technical specifications)."""
+
+
 def check_launch(launch: Launch, entry: Entry, chip: GpuChip) -> None:
     """Checks a launch against the kernel and the chip.
 
@@ -101,6 +105,11 @@ def _broken_shared(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tupl
     total = launch.shared_bytes + entry.static_shared_bytes
     if launch.shared_bytes < 0:
         yield f"{launch.shared_bytes} bytes of dynamic shared memory", None
+    if entry.static_shared_bytes > STATIC_SHARED_LIMIT:
+        yield (
+            f"{entry.static_shared_bytes} bytes of static shared memory; ptxas refuses more than {STATIC_SHARED_LIMIT}",
+            "declare it `extern __shared__` and give its size at the launch",
+        )
     if total > chip.shared_bytes_per_block_max:
         yield (
             f"{total} bytes of shared memory ({entry.static_shared_bytes} static, {launch.shared_bytes} dynamic);"

@@ -16,7 +16,22 @@ from triptych.core.settings import settings
 from triptych.execution.checks import CHECKS
 from triptych.model import Roofline, place
 
-_TARGET_PREFIX = {"gpu": "sm_", "neuron": "trn"}
+_TARGET_PREFIX = {"gpu": "sm_", "neuron": ("trn", "inf")}
+_CAPABILITIES = (75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)
+"""Compute capabilities that NVRTC 13 compiles for."""
+_TARGETS = (*(f"sm_{number}" for number in _CAPABILITIES), "trn1", "trn2", "trn3", "inf2")
+
+
+def check_target(target: str) -> str:
+    """The target itself.
+
+    Raises:
+        UnknownName: where no compiler has it; `sm_90a` and the like count as `sm_90`.
+    """
+    plain = target[:-1] if target.startswith("sm_") and target[-1:] in ("a", "f") else target
+    if plain not in _TARGETS:
+        raise UnknownName.of("compile target", target, _TARGETS)
+    return target
 
 
 @dataclass(frozen=True)
@@ -94,22 +109,33 @@ class Profile:
 
 
 _stack: ContextVar[tuple[Profile, ...]] = ContextVar("triptych_profiles", default=())
+_of_process: list[Profile] = []
+"""Profiles that see the launches of every thread; outside all others."""
+
+
+def _open_profiles() -> tuple[Profile, ...]:
+    return (*_of_process, *_stack.get())
 
 
 @contextmanager
 def profile(
-    chip: str | Chip | None = None, target: str | None = None, check: str | Iterable[str] | None = None
+    chip: str | Chip | None = None,
+    target: str | None = None,
+    check: str | Iterable[str] | None = None,
+    *,
+    all_threads: bool = False,
 ) -> Generator[Profile]:
     """Records every launch of the `with` block.
 
     Args:
         chip: whose roofline: a name, a path of a TOML file or a chip; the one in force where it is not said.
         target: the compile target (`sm_80`); the chip's own where a chip is named, else the one in force.
-        check: names of checks, as a list or separated by commas, for instance `"memcheck,racecheck"`; the outer
+        check: names of checks, as a list or separated by commas, for instance `"memcheck"`; the outer
             profile's where none is said.
+        all_threads: whether the launches of every thread of the process are meant; else those of this one alone.
 
     Yields:
-        The profile, whose `launches` fill as the block runs. Threads that the block starts have their own.
+        The profile, whose `launches` fill as the block runs.
 
     Raises:
         UnknownName: for a chip or a check that there is not.
@@ -120,8 +146,17 @@ def profile(
     else:
         found = outer.chip if outer else _chip(settings().chip)
         target = target or (outer.target if outer else settings().target)
+    if target is not None:
+        check_target(target)
     checks = _check_names(check) if check is not None else (outer.checks if outer else ())
     new = Profile(found, target, checks)
+    if all_threads:
+        _of_process.append(new)
+        try:
+            yield new
+        finally:
+            _of_process.remove(new)
+        return
     token = _stack.set((*_stack.get(), new))
     try:
         yield new
@@ -140,7 +175,7 @@ def _check_names(check: str | Iterable[str]) -> tuple[str, ...]:
 
 def current() -> Profile | None:
     """The innermost profile that is open here."""
-    stack = _stack.get()
+    stack = _open_profiles()
     return stack[-1] if stack else None
 
 
@@ -188,7 +223,7 @@ def active_target(machine: str = "gpu") -> str:
 def record_launch(record: LaunchRecord) -> LaunchReport:
     """Notes the launch in every open profile, each with its own chip; returns the innermost one's report."""
     report = LaunchReport(record, active_chip(record.machine))
-    for open_profile in _stack.get():
+    for open_profile in _open_profiles():
         chip = _for_machine(open_profile.chip, record.machine)
         open_profile.launches.append(report if chip is report.chip else LaunchReport(record, chip))
     return report

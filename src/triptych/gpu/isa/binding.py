@@ -19,6 +19,7 @@ from triptych.gpu.syntax.ast import (
     Pair,
     Register,
     Sink,
+    Symbol,
     Vector,
 )
 
@@ -88,6 +89,14 @@ def _error(instruction: Instruction, what: str) -> UnsupportedInstruction:
     )
 
 
+def _callee(instruction: Instruction) -> str:
+    """What a call calls."""
+    if instruction.mnemonic != "call":
+        return ""
+    name = next((o.name for o in instruction.operands if isinstance(o, Symbol)), "a function through a pointer")
+    return f" of {name}"
+
+
 def _elements(operand: Operand, slot: OperandSlot, form: Form) -> Iterator[Bound]:
     kind = form.operand_type(slot)
     if isinstance(operand, Vector) and slot.may_be_vector and form.row.mnemonic != "mov":
@@ -104,7 +113,7 @@ def bind(instruction: Instruction) -> BoundInstruction:
     """
     form = find_form(instruction.mnemonic, instruction.modifiers)
     if form is None:
-        raise _error(instruction, f"PTX instruction '{instruction.opcode}' is not supported")
+        raise _error(instruction, f"PTX instruction '{instruction.opcode}'{_callee(instruction)} is not supported")
     if form.row.effect in (Effect.CONTROL,):
         return BoundInstruction(instruction, form, (), tuple(_control_sources(instruction)))
     if form.row.effect is Effect.BARRIER:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from triptych.core.errors import PtxSyntaxError, UnsupportedFeature
+from triptych.core.errors import LaunchError, UnsupportedFeature
 from triptych.gpu.flow import (
     FlowGraph,
     Liveness,
@@ -21,7 +21,10 @@ from triptych.gpu.isa.types import TYPES
 from triptych.gpu.isa.verify import verify
 from triptych.gpu.lower.memory import GENERIC_SITES
 from triptych.gpu.lower.shapes import UNIFORM, VARYING, Shape, find_shapes, special_shape
-from triptych.gpu.syntax.ast import Function, Instruction, Module, Variable
+from triptych.gpu.syntax.ast import Function, Instruction, Integer, Module, Variable
+
+LOCAL_LIMIT = 512 << 10
+"""Bytes of local memory of a thread, in every compute capability (CUDA programming guide, technical specifications)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +121,7 @@ class _Binder:
         if found is None:
             found = self.known[id(instruction)] = bind(instruction)
             verify(found, self.declared)
-            if is_block_barrier(instruction) and instruction.guard is not None:
-                message = f"'{instruction.opcode}' under a guard is not supported (PTX line {instruction.line})"
-                raise UnsupportedFeature(message, where=instruction.where, hint="branch around the barrier instead")
+            _check_barrier(instruction)
         return found
 
 
@@ -179,6 +180,20 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, r
 def _varying_specials(rows: bool) -> list[str]:
     names = ("%laneid", "%tid.x", "%tid.y", "%tid.z", *(f"%lanemask_{k}" for k in ("eq", "lt", "le", "gt", "ge")))
     return [name for name in names if special_shape(name, rows=rows) != UNIFORM]
+
+
+def _check_barrier(instruction: Instruction) -> None:
+    """Refuses block barriers that are not plainly for all threads of the block."""
+    if not is_block_barrier(instruction):
+        return
+    what = None
+    if instruction.guard is not None:
+        what = "under a guard"
+    elif instruction.operands != (Integer(0),):
+        what = "with a barrier other than 0, or with a number of threads,"
+    if what is not None:
+        message = f"'{instruction.opcode}' {what} is not supported (PTX line {instruction.line})"
+        raise UnsupportedFeature(message, where=instruction.where, hint="only __syncthreads() waits for threads")
 
 
 def _with_resumable(analysis: KernelAnalysis, postdominators: tuple[int, ...]) -> KernelAnalysis:
@@ -251,16 +266,27 @@ def _lay_out(variables: list[Variable], start: int = 0) -> tuple[dict[str, int],
     return offsets, offset
 
 
+def lay_out_shared(module: Module, function: Function) -> tuple[dict[str, int], int]:
+    """The byte offsets of a kernel's shared variables, and the bytes before its dynamic shared memory."""
+    shared = [v for v in (*module.variables.values(), *function.variables) if v.space == "shared"]
+    dynamic = [v for v in shared if v.count == 0]
+    offsets, size = _lay_out([v for v in shared if v.count != 0])
+    if dynamic:
+        align = max(16, *(v.align for v in dynamic))
+        size = -(-size // align) * align
+        offsets |= {v.name: size for v in dynamic}
+    return offsets, size
+
+
 def _place_variables(module: Module, function: Function, symbols: Mapping[str, int]) -> Places:
     own = list(function.variables)
-    shared = [v for v in (*module.variables.values(), *own) if v.space == "shared"]
-    fixed, dynamic = [v for v in shared if v.count != 0], [v for v in shared if v.count == 0]
-    shared_offsets, shared_bytes = _lay_out(fixed)
-    align = max([v.align for v in dynamic], default=1)
-    if dynamic:
-        shared_bytes = -(-shared_bytes // max(align, 16)) * max(align, 16)
-        shared_offsets |= {v.name: shared_bytes for v in dynamic}
+    shared_offsets, shared_bytes = lay_out_shared(module, function)
     local_offsets, local_bytes = _lay_out([v for v in own if v.space == "local"])
+    if local_bytes > LOCAL_LIMIT:
+        message = (
+            f"kernel {function.name} needs {local_bytes} bytes of local memory a thread; the limit is {LOCAL_LIMIT}"
+        )
+        raise LaunchError(message, hint="use a smaller local array")
     parameters, parameter_bytes = _lay_out(list(function.parameters))
     if any(v.space == "param" for v in own):
         name = next(v.name for v in own if v.space == "param")
@@ -271,15 +297,3 @@ def _place_variables(module: Module, function: Function, symbols: Mapping[str, i
         shared_offsets, shared_bytes, local_offsets, -(-local_bytes // 16) * 16,
         parameters, parameter_bytes, symbols,
     )  # fmt: skip
-
-
-def entry_of(module: Module, name: str) -> Function:
-    """The kernel of that name.
-
-    Raises:
-        PtxSyntaxError: the module has no such kernel with a body.
-    """
-    function = module.functions.get(name)
-    if function is None or not function.is_entry or function.body is None:
-        raise PtxSyntaxError(f"the module has no kernel '{name}'")
-    return function

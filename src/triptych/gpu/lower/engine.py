@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -42,11 +42,8 @@ class Unit:
 def generator_digest() -> str:
     """Names everything that object code depends on besides its input: our generator, LLVM, the processor."""
     digest = hashlib.sha256()
-    packages = ("isa", "flow", "lower", "lower.memory", "syntax", "run")
-    for package in packages:
-        for source in sorted(resources.files(f"triptych.gpu.{package}").iterdir(), key=lambda path: path.name):
-            if source.name.endswith(".py"):
-                digest.update(source.read_bytes())
+    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(source.read_bytes())
     for text in (llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()):
         digest.update(text.encode())
     return digest.hexdigest()

@@ -8,9 +8,6 @@ from __future__ import annotations
 import ctypes
 
 WARP_SIZE = 32
-SLOT_BYTES = 256
-"""A register's place in a warp's frame: 32 lanes of at most 8 bytes."""
-
 NO_STOP = (1 << 63) - 1
 """`stop_block` while nothing stops the launch."""
 

@@ -71,8 +71,6 @@ class LlvmMachine:
         self.warp = warp
         self.active: ir.Value = ir.Constant(I32, -1)
         self.site: ir.Value | None = None
-        self.accesses: dict[str, Access] = {}
-        self.copies: set[int] = set()
         self.parameter_bytes = 0
 
     # Plumbing ---------------------------------------------------------------------------------------------------
@@ -376,7 +374,6 @@ class LlvmMachine:
 
     def _access(self, access: Access, address: Value, values: Sequence[ir.Value]) -> ir.Value:
         assert self.site is not None, "a memory instruction has a site"
-        self.accesses[access.name] = access
         places = self._shared_places(address) if access.space == "shared" else self.spread(address)
         arguments = [self.context, self.site, self.active, places, *values]
         return self.e.intrinsic(access.name, access.result_type, arguments)
@@ -396,7 +393,6 @@ class LlvmMachine:
     def copy_to_shared(self, size: int, target: Value, source: Value, source_size: Value) -> None:
         """See `Machine`."""
         assert self.site is not None, "a memory instruction has a site"
-        self.copies.add(size)
         places, sizes = self._shared_places(target), self.spread(source_size)
         arguments = [self.context, self.site, self.active, places, self.spread(source), sizes]
         self.e.intrinsic(copy_name(size), VOID, arguments)

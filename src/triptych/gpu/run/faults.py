@@ -62,7 +62,8 @@ def _budget(kernel: Kernel, shared: Shared, worker: Worker) -> KernelFault:
         f"kernel {kernel.entry.name}: warp {context.fault_warp} of {block} ran more than"
         f" {shared.budget} loop iterations and was stopped",
         where=_where(kernel, worker),
-        hint="does a loop of it ever end? TRIPTYCH_BUDGET raises the limit",
+        hint="does a loop of it ever end? TRIPTYCH_BUDGET raises the limit; a loop that waits for another thread to"
+        " write something ends only where that thread has run already",
     )
 
 

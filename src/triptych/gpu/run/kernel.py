@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from triptych.core.cache import cache, key_of
 from triptych.core.errors import UnknownName
 from triptych.gpu.isa.types import TYPES
-from triptych.gpu.lower.analysis import KernelAnalysis, Places, analyse
+from triptych.gpu.lower.analysis import KernelAnalysis, Places, analyse, lay_out_shared
 from triptych.gpu.lower.compile_kernel import KernelCode, compile_form
 from triptych.gpu.lower.engine import Unit, generator_digest
 from triptych.gpu.lower.units import units_for
@@ -71,12 +71,7 @@ def _entry(module: Module, function: Function) -> Entry:
         threads = 1
         for extent in most:
             threads *= extent
-    shared = [v for v in (*module.variables.values(), *function.variables) if v.space == "shared"]
-    total = 0
-    for variable in shared:
-        align = max(variable.align, 1)
-        total = -(-total // align) * align + size_of(variable)
-    return Entry(function.name, parameters, block, threads, total)
+    return Entry(function.name, parameters, block, threads, lay_out_shared(module, function)[1])
 
 
 def _three(extents: tuple[int, ...]) -> tuple[int, int, int]:

@@ -44,6 +44,10 @@ def read_source(source: str | os.PathLike[str]) -> Source:
     """
     if isinstance(source, str) and ("\n" in source or "{" in source or ";" in source):
         return _placed_literal(source) or _inline(source)
+    if not isinstance(source, str | os.PathLike) or not str(source):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(
+            f"expected CUDA C++ source or the path of a file, got {source!r}", hint="pass a string or a Path"
+        )
     path = Path(source).expanduser()
     try:
         text = path.read_text(encoding="utf-8")

@@ -127,6 +127,8 @@ class Kernel:
         for name, value in _named(bound, self.name):
             if is_array(value):
                 handle = value if isinstance(value, Handle) else memory().bind(value)
+                if handle.shape != tuple(getattr(value, "shape", ())):  # of a type that is bound by its bytes
+                    raise self._no_such_dtype(name, getattr(value, "dtype", "of no type"))
                 mutable = "mutable_tensor" in str(annotations.get(name, ""))
                 handles.append(handle)
                 tensors.append(tracer.argument(handle, name, self._argument_dtype(handle, name), writable=mutable))
@@ -136,11 +138,11 @@ class Kernel:
         try:
             return nki_dtype(handle.dtype.numpy)
         except NkiError as error:
-            raise ArgumentError(
-                f"argument `{name}` of {self.name} is {handle.dtype.numpy}, which no NeuronCore has",
-                where=user_location(),
-                hint=error.hint,
-            ) from None
+            raise self._no_such_dtype(name, handle.dtype.numpy, error.hint) from None
+
+    def _no_such_dtype(self, name: str, dtype: object, hint: str | None = None) -> ArgumentError:
+        message = f"argument `{name}` of {self.name} is {dtype}, which no NeuronCore has"
+        return ArgumentError(message, where=user_location(), hint=hint)
 
     def _outputs(self, returned: object) -> list[NkiTensor]:
         outputs: list[NkiTensor] = []
