@@ -44,7 +44,7 @@ SCRIPTS = {
     "threads": Bad("move(block=1025)", 1, "LaunchError: kernel 'move': block (1025, 1, 1)"),
     "cut PTX": Bad("tt.ptx.compile(tt.cuda.compile(source).ptx[:500] + '\\n')", 1, "PtxSyntaxError: "),
     "an unknown chip": Bad("move()", 2, "triptych: unknown chip 'h10'\n  did you mean h100", ("--chip", "h10")),
-    "an unknown target": Bad("move()", 1, "UnknownName: unknown compile target 'sm_91'", ("--target", "sm_91")),
+    "an unknown target": Bad("move()", 2, "triptych: unknown compile target 'sm_91'", ("--target", "sm_91")),
     "no chip file": Bad("move()", 2, "triptych: cannot read the chip file", ("--chip", "./none.toml")),
     "a setting": Bad("move()", 2, "triptych: TRIPTYCH_WORKERS='many'", (), (("TRIPTYCH_WORKERS", "many"),)),
 }  # fmt: skip
@@ -53,14 +53,14 @@ SCRIPTS = {
 @pytest.mark.parametrize("bad", SCRIPTS.values(), ids=SCRIPTS)
 def test_run(bad: Bad, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text("\n".join((*HEAD, "print('before')", bad.line, "print('after')")) + "\n", encoding="utf-8")
+    script.write_text("\n".join((*HEAD, "print('before')", bad.line, "print('went on')")) + "\n", encoding="utf-8")
     done = subprocess.run(
         [*START, "run", *bad.options, str(script)],
         capture_output=True, text=True, check=False, cwd=tmp_path, env=os.environ | dict(bad.environment),
     )  # fmt: skip
     assert done.returncode == bad.status, done.stderr
     assert bad.message in done.stderr
-    assert "after" not in done.stdout
+    assert "went on" not in done.stdout
     assert "src/triptych" not in done.stderr
     assert "site-packages" not in done.stderr
     if bad.status == 2:
@@ -83,5 +83,6 @@ def test_the_script_goes_on_where_it_catches_the_error(tmp_path: Path) -> None:
     )
     script.write_text("\n".join(lines) + "\n", encoding="utf-8")
     done = subprocess.run([*START, "run", str(script)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (1, ""), "the fault is a finding, caught or not"
+    assert "error memcheck in move" in done.stdout
     assert done.stdout.startswith("caught 5\n32.0 32.0 28\n")

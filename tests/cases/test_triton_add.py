@@ -68,4 +68,6 @@ def test_without_the_mask_it_is_a_fault_at_the_author_s_line(triton_sm80: tt.Pro
     assert caught.value.where is not None
     assert caught.value.where.file == __file__
     assert line_of(caught.value) == "x = tl.load(x_ptr + offsets, mask=mask)"
-    assert triton_sm80.launches == [], "a launch that failed is no launch"
+    (stopped,) = triton_sm80.launches
+    assert [finding.check for finding in stopped.findings] == ["memcheck"]
+    assert not stopped.counters

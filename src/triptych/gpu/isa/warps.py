@@ -63,6 +63,53 @@ def vote(m: Machine[V], f: Form, a: V, mask: V) -> V:
     return m.bit_xor(PRED, none, m.constant(PRED, 1)) if f.has("any") else m.bit_or(PRED, none, every)
 
 
+_IDENTITIES = {"add": 0, "or": 0, "xor": 0, "and": -1}
+
+
+def _identity(m: Machine[V], f: Form) -> V:
+    """What leaves the reduction as it is."""
+    operation, t = f.get("operation"), f.type
+    if operation in _IDENTITIES:
+        return m.constant(t, _IDENTITIES[operation])
+    low, high = (-(1 << 31), (1 << 31) - 1) if t.is_signed else (0, (1 << 32) - 1)
+    return m.constant(t, low if operation == "max" else high)
+
+
+def _reduce_lanes(m: Machine[V], f: Form, a: V, mask: V) -> V:
+    """The reduction of a over the active lanes of the mask, in every lane: by butterflies, other lanes at the identity."""
+    operation, t = f.get("operation"), f.type
+    members = m.shift_right(U32, m.bit_and(U32, m.active_mask(), mask), m.lane_index())
+    inside = m.compare(U32, "ne", m.bit_and(U32, members, m.constant(U32, 1)), m.constant(U32, 0))
+    total = m.select(t, inside, a, _identity(m, f))
+    for step in (16, 8, 4, 2, 1):
+        other = m.shuffle(t, total, m.bit_xor(U32, m.lane_index(), m.constant(U32, step)))
+        if operation in ("min", "max"):
+            better = m.compare(t, "lt" if operation == "min" else "gt", other, total)
+            total = m.select(t, better, other, total)
+        else:
+            combine = {"add": m.add, "and": m.bit_and, "or": m.bit_or, "xor": m.bit_xor}[operation]
+            total = combine(t, total, other)
+    return total
+
+
+@row(
+    "redux.sync.operation.type d, a, mask:u32",
+    types="u32 s32", groups={"operation": "add min max"}, section="9.7.13.13", pipe=Pipe.WARP, effect=Effect.WARP,
+)  # fmt: skip
+def redux(m: Machine[V], f: Form, a: V, mask: V) -> V:
+    """d = the sum, the smallest or the largest of a over the lanes of the mask."""
+    return _reduce_lanes(m, f, a, mask)
+
+
+@row(
+    "redux.sync.operation.b32 d, a, mask:u32",
+    groups={"operation": "and or xor"}, section="9.7.13.13", pipe=Pipe.WARP, effect=Effect.WARP,
+)  # fmt: skip
+def redux_bits(m: Machine[V], f: Form, a: V, mask: V) -> V:
+    """d = a combined bit by bit over the lanes of the mask."""
+    return _reduce_lanes(m, f, a, mask)
+
+
 @row("activemask.b32 d", section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP)
 def activemask(m: Machine[V], f: Form) -> V:
     """d = the active lanes as bits."""

@@ -53,7 +53,7 @@ def _units_of(instruction: BoundInstruction) -> Iterator[Unit]:
             yield from _access_units(Access(operation, space, kind.bytes, 1, kind.is_float, kind.is_signed))
         case Effect.COPY if row.mnemonic == "cp" and form.immediates and instruction.sources[0].is_address:
             yield from _copy_units(form.immediates[0])
-        case Effect.WARP if row.mnemonic == "shfl":
+        case Effect.WARP if row.mnemonic in ("shfl", "redux"):
             yield _SHUFFLE
         case _:
             return
