@@ -55,7 +55,7 @@ def test_a_script_that_fails_has_its_page(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["error"]["kind"] == "MemoryFault"
     page = html.read_text(encoding="utf-8")
     assert "<strong>MemoryFault</strong> ended the script" in page
-    assert "3 launches; exit status 1." in page
+    assert "4 launches; exit status 1." in page
 
 
 @pytest.mark.parametrize(

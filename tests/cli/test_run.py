@@ -107,7 +107,9 @@ def test_an_access_out_of_bounds_is_an_error(tmp_path: Path) -> None:
     assert f'File "{path}"' in done.stderr
     assert "src/triptych" not in done.stderr
     value = validated(done.stdout)
-    assert len(value["launches"]) == 1
+    right, stopped = value["launches"]
+    assert not right["findings"]
+    assert [finding["check"] for finding in stopped["findings"]] == ["memcheck"]
     assert (value["exit_status"], value["error"]["kind"]) == (1, "MemoryFault")
     assert (value["error"]["file"], value["error"]["line"]) == (path, 7)
 

@@ -76,7 +76,7 @@ def _identity(m: Machine[V], f: Form) -> V:
 
 
 def _reduce_lanes(m: Machine[V], f: Form, a: V, mask: V) -> V:
-    """The reduction of a over the active lanes of the mask, in every lane: by butterflies, other lanes at the identity."""
+    """The reduction of a over the active lanes of the mask, in every lane: by butterflies, others at the identity."""
     operation, t = f.get("operation"), f.type
     members = m.shift_right(U32, m.bit_and(U32, m.active_mask(), mask), m.lane_index())
     inside = m.compare(U32, "ne", m.bit_and(U32, members, m.constant(U32, 1)), m.constant(U32, 0))

@@ -130,16 +130,17 @@ def make_worker(kernel: Kernel, shared: Shared) -> Worker:
     block_shared = _aligned(geometry.shared_bytes)
     local = _aligned(facts.places.local_bytes * geometry.warps * WARP_SIZE)
     frames = _aligned(facts.frame_bytes * geometry.warps)
-    warps = np.zeros((geometry.warps, Warp.size() // 8), np.int64)
+    warps = _records(geometry.warps, Warp.size() // 8)
     numbers = np.arange(geometry.warps)
     warps[:, Warp.position("index")] = numbers
     warps[:, Warp.position("frame")] = frames.ctypes.data + numbers * facts.frame_bytes
-    sites = np.zeros((facts.sites, Site.size() // 8), np.int64)
+    sites = _records(facts.sites, Site.size() // 8)
     sites[:, Site.position("low")] = 1  # an empty range: the first access looks its storage up
     scratch = _aligned(SCRATCH_BYTES)
-    counts = np.zeros(2 * facts.blocks + facts.guards, np.int64)
-    divergent = np.zeros(facts.blocks, np.int64)
-    context = Context()
+    counts = _records(1, 2 * facts.blocks + facts.guards)[0]
+    divergent = _records(1, facts.blocks)[0]
+    own = _records(1, Context.size() // 8)
+    context = Context.from_address(own.ctypes.data)
     values = {
         "next_block": ctypes.addressof(shared.next_block), "stop_block": ctypes.addressof(shared.stop_block),
         "total_blocks": geometry.blocks, "block_index": -1, "threads": geometry.threads, "warp_count": geometry.warps,
@@ -158,14 +159,24 @@ def make_worker(kernel: Kernel, shared: Shared) -> Worker:
         values[f"nctaid_{axis}"], values[f"ntid_{axis}"] = extent, size
     for name, value in values.items():
         setattr(context, name, value)
-    return Worker(context, sites, counts, divergent, [indices, block_shared, local, frames, warps, scratch])
+    return Worker(context, sites, counts, divergent, [indices, block_shared, local, frames, warps, scratch, own])
 
 
 def _aligned(size: int) -> NDArray[np.uint8]:
-    """Host memory whose address is a multiple of 256."""
-    whole = np.empty(size + 256, np.uint8)
+    """Host memory whose address is a multiple of 256, and which shares no 256 bytes with any other.
+
+    Workers write their own structures all the time: two of them on one cache line would slow both down.
+    """
+    whole = np.empty(size + 512, np.uint8)
     start = -whole.ctypes.data % 256
     return whole[start : start + size]
+
+
+def _records(count: int, fields: int) -> NDArray[np.int64]:
+    """`count` records of 8-byte fields, all 0, in memory of their own."""
+    memory = _aligned(8 * count * fields)
+    memory[:] = 0
+    return memory.view(np.int64).reshape(count, fields)
 
 
 def run_workers(kernel: Kernel, shared: Shared, count: int, report: Report) -> list[Worker]:
