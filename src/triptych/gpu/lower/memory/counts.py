@@ -6,11 +6,24 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from triptych.gpu.lower.emitter import I1, I8, I32, I64, Emitter, number, vector
+from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, Emitter, number, vector
 from triptych.gpu.lower.layout import WARP_SIZE
 
 BANKS = 32
 """Shared memory has 32 banks of 4 bytes; one wavefront serves each bank once."""
+
+
+def mark_pairs(e: Emitter, address: ir.Value, count: int = 1) -> None:
+    """Marks neighbouring 64-byte pairs as touched, at an address of a map of bytes.
+
+    Only what is not marked yet is written: workers would take the map's cache lines from each other all the time.
+    """
+    kind = ir.IntType(8 * count)
+    marked = ir.Constant(kind, int.from_bytes(b"\x01" * count, "little"))
+    place = e.b.inttoptr(address, POINTER)
+    fresh = e.b.icmp_unsigned("!=", e.b.load(place, align=1, typ=kind), marked)
+    with e.when(fresh, likely=False):
+        e.b.store(marked, place, align=1)
 
 
 class SectorCount:

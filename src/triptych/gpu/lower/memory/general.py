@@ -7,11 +7,11 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from triptych.gpu.isa.spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
-from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, VOID, Emitter, lanes, number, vector
+from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, lanes, number, vector
 from triptych.gpu.lower.layout import WARP_SIZE, Context, FaultKind, Site
 from triptych.gpu.lower.memory.access import GENERIC_SITES, PAIR_SHIFT, SECTOR_SHIFT, Access
 from triptych.gpu.lower.memory.atomics import update_element
-from triptych.gpu.lower.memory.counts import BankCount, SectorCount
+from triptych.gpu.lower.memory.counts import BankCount, SectorCount, mark_pairs
 from triptych.gpu.lower.memory.moves import move_run, return_all
 
 
@@ -195,7 +195,7 @@ class _Global(_Way):
         last = self.b.lshr(self.b.sub(high, ir.Constant(I64, 1)), shift)
         first = self.b.lshr(low, shift)
         with self.e.counted(self.b.add(self.b.sub(last, first), ir.Constant(I64, 1))) as i:
-            self.b.store(ir.Constant(I8, 1), self.pointer(self.b.add(self.b.add(touched, first), i)))
+            mark_pairs(self.e, self.b.add(self.b.add(touched, first), i))
 
     def _short_ways(self) -> None:
         bytes_ = ir.Constant(I64, self.access.bytes)
@@ -255,7 +255,7 @@ class _Global(_Way):
                     sectors.add(lane, self.b.lshr(address, ir.Constant(I64, SECTOR_SHIFT)))
                     pair = self.b.lshr(address, ir.Constant(I64, PAIR_SHIFT))
                     touched = self.e.load_field(Site, self.helper.site, "touched")
-                    self.b.store(ir.Constant(I8, 1), self.pointer(self.b.add(touched, pair)))
+                    mark_pairs(self.e, self.b.add(touched, pair))
                 with bad:
                     self.fault(code, lane, address)
         finish()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, Emitter, lanes, number, vector
+from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, lanes, number, vector
 from triptych.gpu.lower.layout import WARP_SIZE, Context, Site
 from triptych.gpu.lower.memory.access import PAIR_SHIFT, SECTOR_SHIFT, Access
+from triptych.gpu.lower.memory.counts import mark_pairs
 from triptych.gpu.lower.memory.moves import move_run, move_same, return_all
 
 
@@ -68,11 +69,9 @@ class _ShortGlobal:
         touched = self.e.load_field(Site, self.site, "touched")
         shift = ir.Constant(I64, PAIR_SHIFT)
         pairs = max(size >> PAIR_SHIFT, 1)
-        marks = number(vector(I8, pairs), 1) if pairs > 1 else ir.Constant(I8, 1)
-        first = self.b.add(touched, self.b.lshr(self.first, shift))
-        self.b.store(marks, self.b.inttoptr(first, POINTER), align=1)
+        mark_pairs(self.e, self.b.add(touched, self.b.lshr(self.first, shift)), pairs)
         last = self.b.lshr(self.b.add(self.first, ir.Constant(I64, size - 1)), shift)
-        self.b.store(ir.Constant(I8, 1), self.b.inttoptr(self.b.add(touched, last), POINTER))
+        mark_pairs(self.e, self.b.add(touched, last))
         host = self.b.add(self.first, self.e.load_field(Site, self.site, "delta"))
         return self.b.inttoptr(host, POINTER)
 
