@@ -10,12 +10,14 @@ PIP := $(BIN)/python -m pip install -q -c constraints.txt
 venv: $(VENV)/.package
 
 $(VENV)/.package: pyproject.toml constraints.txt
+	@echo "Installing triptych and what it needs into $(VENV), about 1.5 GB: the first time this takes minutes."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
 	touch $@
 
 # With what the tests and the checks need.
 $(VENV)/.develop: $(VENV)/.package
+	@echo "Installing what the tests and the checks need into $(VENV), about 1 GB: the first time this takes minutes."
 	$(PIP) torch==2.13.0
 	$(PIP) -e '.[torch,test,dev]'
 	touch $@

@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from generators import chips, command_line, counters, coverage, errors, instructions, nki, python, settings
+from generators import checks, chips, command_line, counters, coverage, errors, instructions, nki, python, settings
 
 DOCS = Path(__file__).resolve().parent
 NOTE = "<!-- Written by docs/generate.py: change what it is made from, then run the script. -->\n\n"
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "coverage.md": coverage.page,
+    "reference/checks.md": checks.page,
     "reference/chips.md": chips.page,
     "reference/command-line.md": command_line.page,
     "reference/counters.md": counters.page,

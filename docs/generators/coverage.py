@@ -41,7 +41,7 @@ def _kernels() -> Iterator[tuple[str, str, str, str]]:
 
 def _status(module: gpu.GpuModule, name: str) -> str:
     try:
-        Kernel(module, name, rows=True)
+        Kernel(module, name, warps_in_rows=True)
     except (UnsupportedInstruction, UnsupportedFeature) as error:
         return error.message.partition("\n")[0].replace("'", "`")
     return "runs"

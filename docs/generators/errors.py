@@ -18,6 +18,13 @@ Every error that a user's input can cause is a class of `triptych.core.errors`; 
 `triptych run` an error that the script does not catch is the script's own, and its exit status is 1.
 
 """
+_FAULTS = """\
+## What faults know
+
+A fault's text, in values; `None` is what the machine does not know. They cannot be set. `check` is the row of [the
+table of checks](checks.md) whose finding the fault is.
+
+"""
 
 
 def classes() -> Iterator[type[TriptychError]]:
@@ -30,7 +37,16 @@ def classes() -> Iterator[type[TriptychError]]:
 def page() -> str:
     """The page's Markdown."""
     rows = [(code(kind.__name__), ", ".join(_bases(kind)), first_paragraph(kind)) for kind in classes()]
-    return _HEAD + table(("error", "is also", "meaning"), rows).rstrip() + "\n"
+    kinds = table(("error", "is also", "meaning"), rows)
+    return _HEAD + kinds + _FAULTS + table(("attribute", "meaning"), _fields()).rstrip() + "\n"
+
+
+def _fields() -> Iterator[tuple[str, str]]:
+    """The properties of the faults."""
+    for kind in classes():
+        for name, member in vars(kind).items():
+            if isinstance(member, property):
+                yield code(f"{kind.__name__}.{name}"), first_paragraph(member)
 
 
 def _bases(kind: type[TriptychError]) -> list[str]:

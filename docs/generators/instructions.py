@@ -16,9 +16,9 @@ The forms that the GPU machine runs: {count} rows, {mnemonics} mnemonics. A form
 
 A syntax line reads like the manual's. In the opcode, braces mean optional; a name of the column *types* stands for one
 of its types, a name of the column *modifiers* for one of its alternatives; any other name stands for itself. In the
-operands, `d:pred` gives an operand its own type, `[a]` is an address, `d*` may be a vector `{{a, b}}`, `d|p` is a pair
-of which the second may be missing, and `c?` may be missing. *FLOPs* are those of one lane. Sections are those of
-NVIDIA's PTX ISA manual.
+operands, `d:pred` gives an operand its own type, `[a]` is an address, `d*` may be a vector `{{a, b}}` of elements, `d#`
+may be the parts `{{a, b}}` of one value, `d|p` is a pair of which the second may be missing, and `c?` may be missing.
+*FLOPs* are those of one lane. Sections are those of NVIDIA's PTX ISA manual.
 
 """
 _HEADINGS = ("syntax", "types", "modifiers", "pipe", "FLOPs", "section", "meaning")

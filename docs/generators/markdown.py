@@ -52,10 +52,20 @@ def fields_of(kind: type) -> Iterator[Field]:
     for statement, following in zip(body.body, [*body.body[1:], ast.Pass()], strict=True):
         match statement:
             case ast.AnnAssign(ast.Name(name), annotation, default):
-                shown = "" if default is None else ast.unparse(default)
-                yield Field(name, ast.unparse(annotation), shown, _string(following))
+                yield Field(name, ast.unparse(annotation), _written_default(default), _string(following))
             case _:
                 continue
+
+
+def _written_default(value: ast.expr | None) -> str:
+    """How a default is written; empty for none."""
+    match value:
+        case None:
+            return ""
+        case ast.Call(ast.Name("field"), [], [ast.keyword("default_factory", factory)]):
+            return f"{ast.unparse(factory)}()"
+        case _:
+            return ast.unparse(value)
 
 
 def _string(statement: ast.stmt) -> str:

@@ -8,6 +8,7 @@ from types import ModuleType
 
 from generators.markdown import code, first_paragraph, signature, table
 from triptych.languages.nki import isa, language
+from triptych.languages.nki.names import missing
 from triptych.neuron.isa import HARDWARE, ROWS, Row
 from triptych.neuron.isa.hardware import TARGET_ALIASES
 
@@ -20,8 +21,9 @@ its row and the limits of the target as it is recorded, and again before it runs
 ## Instructions
 
 In the operands, `=` marks those that are written, `±` those that are read and written, `?` those that may be missing,
-and `#` those for which a number may stand. N is the free size, M the columns of the stationary operand, P the
-partitions. The costs are recorded; no estimate uses them yet.
+and `#` those for which a number may stand; behind them stand the memories, the dtypes and the elements of a partition
+that the instruction wants. "Since" is the first NeuronCore that has it. N is the free size, M the columns of the
+stationary operand, P the partitions. The costs are recorded; no estimate uses them yet.
 
 """
 
@@ -29,7 +31,7 @@ partitions. The costs are recorded; no estimate uses them yet.
 def page() -> str:
     """The page's Markdown."""
     rows = [_cells(row) for row in ROWS.values()]
-    headings = ("instruction", "engines", "operands", "attributes and defaults", "cost in cycles", "source")
+    headings = ("instruction", "engines", "since", "operands", "attributes and defaults", "cost in cycles", "source")
     return "".join([_HEAD, table(headings, rows), *_limits(), *_names()]).rstrip() + "\n"
 
 
@@ -39,9 +41,15 @@ def _cells(row: Row) -> tuple[str, ...]:
     for rule in row.operands:
         mark = "" if not rule.written else "±" if rule.read else "="
         spaces = "/".join(sorted(space.value.upper() for space in rule.spaces))
-        operands.append(code(f"{mark}{rule.name}{'?' * rule.optional}{'#' * rule.immediate}") + f" {spaces}")
+        limits = ([" ".join(rule.dtypes)] if rule.dtypes else []) + ([_range(*rule.free)] if rule.free else [])
+        name = code(f"{mark}{rule.name}{'?' * rule.optional}{'#' * rule.immediate}")
+        operands.append(f"{name} {spaces}".rstrip() + (f" ({'; '.join(limits)})" if limits else ""))
     attributes = ", ".join(code(f"{name}={value!r}") for name, value in row.attributes.items())
-    return code(row.name), engines, ", ".join(operands), attributes, row.cost.value, row.source
+    return code(row.name), engines, f"v{row.generation}", ", ".join(operands), attributes, row.cost.value, row.source
+
+
+def _range(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _limits() -> Iterator[str]:
@@ -60,6 +68,8 @@ def _value(value: object) -> str:
 def _names() -> Iterator[str]:
     for title, module in (("nki.isa", isa), ("nki.language", language)):
         yield f"## {title}\n\n{table(('name', 'meaning'), _functions(module))}"
+        absent = ", ".join(code(name) for name in missing(title, vars(module)))
+        yield f"Names of `{title}` that are not implemented: {absent}.\n\n"
 
 
 def _functions(module: ModuleType) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from triptych import chips as chips
+    from triptych.core.checks import Severity
     from triptych.core.counters import Counter, Counters, Provenance
     from triptych.core.errors import (
         ArgumentError,
@@ -32,11 +33,13 @@ if TYPE_CHECKING:
         UnsupportedInstruction,
         UsageError,
     )
-    from triptych.core.launches import Finding, Line, Severity
+    from triptych.core.launches import Finding, Line
     from triptych.core.settings import Settings, scope, settings
+    from triptych.execution import plans as plans
     from triptych.execution.arrays import Array, empty, zeros
     from triptych.execution.memory import data_ptr
-    from triptych.execution.profile import LaunchReport, Profile, profile
+    from triptych.execution.launch_report import LaunchReport
+    from triptych.execution.profile import Profile, profile
     from triptych.languages import cuda as cuda
     from triptych.languages import nki as nki
     from triptych.languages import ptx as ptx
@@ -48,21 +51,24 @@ _MODULES = {
     "chips": "triptych.chips",
     "cuda": "triptych.languages.cuda",
     "nki": "triptych.languages.nki",
+    "plans": "triptych.execution.plans",
     "ptx": "triptych.languages.ptx",
     "triton": "triptych.languages.triton",
 }
 _ORIGINS = {
+    "triptych.core.checks": "Severity",
     "triptych.core.counters": "Counter Counters Provenance",
     "triptych.core.errors": (
         "ArgumentError BudgetExceeded ChipError CompileError DeadlockError KernelFault LaunchError LaunchInterrupted"
         " MemoryFault NkiError NkiLimitError PlanError PtxSyntaxError SettingError TriptychError UnknownName"
         " UnsupportedFeature UnsupportedInstruction UsageError"
     ),
-    "triptych.core.launches": "Finding Line Severity",
+    "triptych.core.launches": "Finding Line",
     "triptych.core.settings": "Settings scope settings",
     "triptych.execution.arrays": "Array empty zeros",
     "triptych.execution.memory": "data_ptr",
-    "triptych.execution.profile": "LaunchReport Profile profile",
+    "triptych.execution.launch_report": "LaunchReport",
+    "triptych.execution.profile": "Profile profile",
 }
 _NAMES = {name: origin for origin, names in _ORIGINS.items() for name in names.split()}
 
@@ -101,6 +107,7 @@ __all__ = [
     "data_ptr",
     "empty",
     "nki",
+    "plans",
     "profile",
     "ptx",
     "scope",

@@ -32,49 +32,6 @@ def add_tile(a, b):
     return out
 
 
-def product(w_t, x):
-    """W x of one block of rows in PSUM: W comes transposed, as the Tensor engine takes its stationary operand."""
-    inner, rows = w_t.shape
-    total = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.psum)
-    for start in range(0, inner, 128):
-        w_tile = nl.ndarray((128, rows), dtype=w_t.dtype, buffer=nl.sbuf)
-        x_tile = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.sbuf)
-        nisa.dma_copy(dst=w_tile, src=w_t[start : start + 128, :])
-        nisa.dma_copy(dst=x_tile, src=x[start : start + 128, :])
-        nisa.nc_matmul(dst=total, stationary=w_tile, moving=x_tile)
-    return total
-
-
-@nki.jit
-def matvec(w_t, x):
-    z = nl.ndarray((w_t.shape[1], 1), dtype=nl.float32, buffer=nl.shared_hbm)
-    tile = nl.ndarray((w_t.shape[1], 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=tile, src=product(w_t, x))
-    nisa.dma_copy(dst=z, src=tile)
-    return z
-
-
-@nki.jit
-def gelu(v):
-    y = nl.ndarray(v.shape, dtype=v.dtype, buffer=nl.shared_hbm)
-    tile = nl.ndarray(v.shape, dtype=v.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=tile, src=v)
-    nisa.activation(dst=tile, op=nl.gelu, data=tile)
-    nisa.dma_copy(dst=y, src=tile)
-    return y
-
-
-@nki.jit
-def gelu_linear(w_t, x, b):
-    y = nl.ndarray((w_t.shape[1], 1), dtype=nl.float32, buffer=nl.shared_hbm)
-    bias = nl.ndarray((w_t.shape[1], 1), dtype=nl.float32, buffer=nl.sbuf)
-    tile = nl.ndarray((w_t.shape[1], 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.dma_copy(dst=bias, src=b)
-    nisa.activation(dst=tile, op=nl.gelu, data=product(w_t, x), bias=bias)
-    nisa.dma_copy(dst=y, src=tile)
-    return y
-
-
 def step(index, tile):
     """One elementwise operation of the chain, in place."""
     if index == 0:

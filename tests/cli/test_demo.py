@@ -11,10 +11,11 @@ import jsonschema
 import numpy as np
 from command import triptych
 
-from triptych.cli.demo_cases import add_problem, gelu_problem
+from triptych.demo.problems import ROWS, add_problem, gelu_problem
 from triptych.report import schema
 
-KERNELS = {"vec_add", "linear", "bias_gelu", "gelu_linear"}
+APART = ("matvec", "add_bias", "gelu")
+"""The kernels that `gelu_linear` takes the place of."""
 
 
 def test_demo(tmp_path: Path) -> None:
@@ -27,11 +28,12 @@ def test_demo(tmp_path: Path) -> None:
     launches = value["launches"]
     for language in ("cuda", "triton", "nki"):
         those = {launch["kernel"]: launch for launch in launches if launch["language"] == language}
-        assert set(those) == KERNELS
+        assert set(those) == {"vec_add", *APART, "gelu_linear"}
         assert those["vec_add"]["roofline"]["intensity"] == 1 / 12
-        assert those["gelu_linear"]["roofline"]["bytes"] < sum(
-            those[kernel]["roofline"]["bytes"] for kernel in ("linear", "bias_gelu")
-        )
+        apart, fused = ({name: those[name]["roofline"] for name in names} for names in (APART, ("gelu_linear",)))
+        spared = sum(one["bytes"] for one in apart.values()) - fused["gelu_linear"]["bytes"]
+        assert spared == 2 * 2 * 4 * ROWS, "two vectors, each written and read"
+        assert fused["gelu_linear"]["estimate_s"] < sum(one["estimate_s"] for one in apart.values())
     assert html.read_text(encoding="utf-8").count('<section class="launch"') == len(launches)
     slices = [event for event in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"] if event["ph"] == "X"]
     assert [event["name"] for event in slices if "counters" in event["args"]] == [one["kernel"] for one in launches]
@@ -43,6 +45,7 @@ def test_demo_for_a_person() -> None:
     assert "A100" in done.stdout
     assert done.stdout.count(" right ") == 9
     assert "WRONG" not in done.stdout
+    assert done.stdout.count("3 → 1  4145 → 4113  48 → 16  64 KiB") == 3
     assert "FLOP/byte" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 

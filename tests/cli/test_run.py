@@ -109,7 +109,11 @@ def test_an_access_out_of_bounds_is_an_error(tmp_path: Path) -> None:
     value = validated(done.stdout)
     right, stopped = value["launches"]
     assert not right["findings"]
-    assert [finding["check"] for finding in stopped["findings"]] == ["memcheck"]
+    (finding,) = stopped["findings"]
+    assert (finding["check"], finding["file"], finding["line"]) == ("memcheck", path, 7)
+    assert (finding["thread"], finding["block"]) == ([0, 0, 0], [4, 0, 0])
+    assert "memcheck" in right["checks"]
+    assert right["checks"] == stopped["checks"]
     assert (value["exit_status"], value["error"]["kind"]) == (1, "MemoryFault")
     assert (value["error"]["file"], value["error"]["line"]) == (path, 7)
 
@@ -130,7 +134,8 @@ def test_its_status_is_in_the_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--check", "memchek"), "unknown check 'memchek'"),
+        (("--check", "memchek"), "unknown check 'memchek'\n  did you mean memcheck"),
+        (("--check", "initcheck,what"), "unknown check 'what'\n  known: budget, deadlock, initcheck"),
         (("--chip", "h101"), "unknown chip 'h101'"),
         (("--json", "/nowhere/at/all.json"), "cannot write JSON"),
     ],
@@ -141,6 +146,18 @@ def test_usage_errors_come_before_the_script_runs(options: tuple[str, ...], mess
     assert done.stdout == ""
     assert done.stderr.startswith(f"triptych: {message}")
     assert "Traceback" not in done.stderr
+
+
+def test_a_check_without_a_launch_for_it_is_said(tmp_path: Path) -> None:
+    path = script(tmp_path, *VEC_ADD, "main(1024, 1024)")
+    done = triptych("run", "--check", "racecheck,memcheck", path)
+    assert done.returncode == 0, done.stderr
+    assert "No launch was one for racecheck, which works on the NeuronCore." in " ".join(done.stdout.split())
+
+
+def test_the_help_lists_the_checks() -> None:
+    help_text = " ".join(triptych("run", "--help", COLUMNS="300").stdout.split())
+    assert "Always on: memcheck, trap, budget, deadlock. On by default: initcheck, outputcheck, racecheck" in help_text
 
 
 def test_a_script_that_is_not_there() -> None:

@@ -286,7 +286,7 @@ def test_arguments_are_never_copied(module: CudaModule) -> None:
     a, b = inputs(1000)
     c = np.zeros(1000, np.float32)
     counts = [sys.getrefcount(array) for array in (a, b, c)]
-    launch = module["vec_add"].configure(grid=4, block=256).launch(a, b, c, 1000)
-    assert launch.arguments[0] == tt.Array(a).handle
+    plan = module["vec_add"].configure(grid=4, block=256).plan(a, b, c, 1000)
+    assert plan.inputs[0] == tt.Array(a).handle
     module["vec_add"][4, 256](a, b, c, 1000)
     assert [sys.getrefcount(array) for array in (a, b, c)] == counts

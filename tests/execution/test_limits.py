@@ -7,7 +7,7 @@ import pytest
 from triptych.chips import GpuChip, load
 from triptych.core.errors import LaunchError
 from triptych.core.plan import Launch
-from triptych.execution.limits import check_launch, limits_of, resident_blocks_per_sm
+from triptych.execution.limits import check_launch, resident_blocks_per_sm
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,6 @@ def test_limits_are_the_chips_own() -> None:
     check_launch(launch, Kernel(), H100)
     assert "a block on t4 has at most 65536" in refused(launch, on=chip("t4"))
     assert "t4 has no clusters" in refused(replace(FITS, cluster=(2, 1, 1), grid=(2, 1, 1)), on=chip("t4"))
-    assert limits_of(chip("t4")).shared_bytes_per_block_max == 65536
 
 
 def test_resident_blocks() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from triptych.core.arrays import ALLOCATION_ALIGNMENT
 from triptych.core.errors import ArgumentError
-from triptych.execution.layout import view
+from triptych.execution.host_memory import view
 from triptych.execution.memory import Memory
 
 

@@ -5,18 +5,12 @@ import threading
 import pytest
 
 from triptych.chips import GpuChip, load
+from triptych.core.checks import CHECKS, in_force, names_of
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.errors import UnknownName
 from triptych.core.launches import LaunchRecord
 from triptych.core.settings import scope
-from triptych.execution.profile import (
-    active_checks,
-    active_chip,
-    active_target,
-    current,
-    profile,
-    record_launch,
-)
+from triptych.execution.profile import active_checks, active_chip, active_target, current, profile, record_launch
 
 
 def launch(machine: str = "gpu", kernel: str = "k") -> LaunchRecord:
@@ -32,7 +26,7 @@ def test_settings_hold_where_no_profile_is_open() -> None:
     with scope(chip="h100", target="sm_80"):
         assert active_target() == "sm_80"
     assert current() is None
-    assert active_checks() == ()
+    assert active_checks("gpu") == in_force("gpu")
 
 
 def test_profile_sets_chip_and_target() -> None:
@@ -91,12 +85,24 @@ def test_report_shows_what_the_record_holds() -> None:
 
 def test_checks_are_known_by_name() -> None:
     with profile(check="memcheck") as one, profile() as inherited:
-        assert one.checks == inherited.checks == active_checks() == ("memcheck",)
+        assert one.checks == inherited.checks == ("memcheck",)
+        assert names_of(active_checks("neuron")) == ("memcheck",)
+        with profile(check="initcheck, rangecheck"):
+            assert names_of(active_checks("neuron")) == ("memcheck", "initcheck", "rangecheck")
+            assert active_checks("gpu") == in_force("gpu")
     with profile(check=["memcheck", " memcheck "]) as twice:
         assert twice.checks == ("memcheck",)
     with profile(check="") as none:
         assert none.checks == ()
-    with pytest.raises(UnknownName, match="unknown check 'memchek'"), profile(check="memchek"):
+        assert names_of(active_checks("neuron")) == ("memcheck",)
+    with profile() as unsaid:
+        assert unsaid.checks is None
+        assert active_checks("neuron") == in_force("neuron")
+    with profile(check=CHECKS) as every:
+        assert every.checks == tuple(CHECKS)
+    with pytest.raises(UnknownName, match="unknown check 'memchek'\n  did you mean memcheck"), profile(check="memchek"):
+        pass
+    with pytest.raises(UnknownName, match="known: budget, deadlock, initcheck, memcheck"), profile(check="zzz"):
         pass
 
 
@@ -127,3 +133,17 @@ def test_profile_closes_when_the_block_fails() -> None:
     with pytest.raises(ZeroDivisionError), profile():
         _ = 1 // 0
     assert current() is None
+
+
+def test_a_chip_that_cannot_run_a_launch_is_told() -> None:
+    with profile(chip="trn2") as asked:
+        report = record_launch(launch("gpu"))
+        record_launch(launch("neuron"))
+    assert report.chip.name == "h100"
+    assert report.notes[0] == (
+        f"{load('trn2').title} is not the GPU's: what ran there is placed on {load('h100').title}."
+    )
+    assert [len(seen.notes) - len(seen.roofline.notes) for seen in asked.launches] == [1, 0]
+    with scope(chip=None), profile() as nobody:
+        record_launch(launch("neuron"))
+    assert nobody.launches[0].notes == nobody.launches[0].roofline.notes

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.arrays import AddressSpace, Handle, Storage, contiguous_strides
+from triptych.core.counter_table import COUNTER_ROW
 from triptych.core.dtypes import dtype_of
 from triptych.core.plan import Argument, Block, Launch, Program, Scalar
 from triptych.gpu import run_launch
@@ -78,6 +79,7 @@ def run_both(
         run_launch_slowly(program, launch, slow)
     record = run_launch(program, launch, fast)
     tally = run_launch_slowly(program, launch, slow)
+    assert tally.keys() <= COUNTER_ROW["gpu"].keys()
     arrays = [argument for argument in given if isinstance(argument, np.ndarray)]
     results: list[Array] = []
     for array, (storage, left), right in zip(arrays, fast.items(), slow.values(), strict=True):

@@ -253,3 +253,13 @@ def test_both_stop_a_loop_without_an_end() -> None:
     for executor in ("generated", "oracle"):
         with scope(budget=500), pytest.raises(BudgetExceeded):
             run_both(text, "kernel", 1, 32, np.zeros(32, np.uint32), np.zeros(32, np.uint64), only=executor)
+
+
+def test_what_only_orders_or_prepares_accesses_changes_nothing() -> None:
+    body = """
+        {prefetch} {fence}
+        st.global.u64 [%d1], 7;
+        """
+    plain = run(body.format(prefetch="", fence=""))
+    hinted = run(body.format(prefetch="prefetch.global.L1 [%d0]; prefetch.global.L2 [%d1];", fence="fence.sc.gpu;"))
+    assert plain == hinted == [7] * BLOCK

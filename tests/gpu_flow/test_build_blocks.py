@@ -11,10 +11,10 @@ from triptych.gpu.syntax import parse
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
-def build(body: str, boundary: str = "") -> FlowGraph:
+def build(body: str) -> FlowGraph:
     text = f"{HEADER}.visible .entry kernel()\n{{\n.reg .pred %p<4>; .reg .b32 %r<9>;\n{body}\n}}\n"
     function = parse(text).functions["kernel"]
-    return build_blocks(function, (lambda i: i.mnemonic == boundary) if boundary else None)
+    return build_blocks(function)
 
 
 def edges(graph: FlowGraph) -> list[tuple[int, ...]]:
@@ -69,11 +69,17 @@ def test_several_labels_name_one_block() -> None:
     assert graph.blocks[2].labels == ("A", "B")
 
 
-def test_boundaries_end_their_block() -> None:
-    graph = build("bar.sync 0; mov.u32 %r1, 1; bar.sync 0; bar.sync 0; ret;", boundary="bar")
+def test_barriers_of_the_block_end_theirs() -> None:
+    graph = build("bar.sync 0; mov.u32 %r1, 1; barrier.sync 0; bar.sync 0; ret;")
     assert edges(graph) == [(1,), (2,), (3,), (4,)]
     assert graph.blocks[0].terminator is None
     assert [len(block.instructions) for block in graph.blocks] == [1, 2, 1, 1]
+    assert [block.waits for block in graph.blocks] == [True, True, True, False]
+    assert [block.only_ends for block in graph.blocks] == [False, False, False, True]
+
+
+def test_barriers_of_a_warp_do_not() -> None:
+    assert len(build("bar.warp.sync -1; ret;").blocks) == 1
 
 
 def test_empty_function_is_an_empty_block() -> None:

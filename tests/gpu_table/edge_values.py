@@ -9,6 +9,8 @@ from itertools import product
 
 from exact import FORMATS, Kind, Real, encode
 
+_WINDOWS, _SIZE = (0x7D00_0000_0000, 0x7E00_0000_0000, 0x7F00_0000_0000), 1 << 32
+"""Where parameters, local and shared memory lie in the generic address space."""
 _AMOUNTS = (0, 1, 2, 5, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 0x01000001)
 
 
@@ -16,6 +18,9 @@ def _integers(bits: int) -> list[int]:
     top, whole = 1 << (bits - 1), (1 << bits) - 1
     values = [0, 1, whole, top, top - 1, 31, 32, 8, 16, 33, 63, 64, 15, top + 1, whole - 1, 0x5555555555555555, 2, 255]
     values += [3, 10, 1 << (bits // 2), (1 << (bits // 2)) - 1, 0xAAAAAAAAAAAAAAAA, 0x0123456789ABCDEF, -100, *_AMOUNTS]
+    values += [
+        place for start in _WINDOWS for place in (start, start - 1, start + _SIZE - 1, start + _SIZE, start + 64)
+    ]
     return list(dict.fromkeys(value & whole for value in values))
 
 
@@ -55,13 +60,19 @@ def _edges() -> Mapping[str, Sequence[int]]:
         halves = table[name]
         count = len(halves)
         table[f"{name}x2"] = [low | halves[(7 * i + 3) % count] << 16 for i, low in enumerate(halves)]
+    halves = _integers(16)
+    pairs = [low | halves[(7 * i + 3) % len(halves)] << 16 for i, low in enumerate(halves)]
+    table |= {"u16x2": pairs, "s16x2": pairs, "tf32": table["f32"]}
+    every_byte = [low | (37 * low + 11 & 0xFF) << 8 for low in range(256)]
+    table |= {"e4m3x2": every_byte, "e5m2x2": every_byte}
     return table
 
 
 EDGES = _edges()
 """Raw bits by type; the more important ones come first."""
+_ODD_WIDTHS = {"pred": 1, "tf32": 32, "e4m3x2": 16, "e5m2x2": 16}
 WIDTHS: Mapping[str, int] = {
-    name: 1 if name == "pred" else 32 if name.endswith("x2") else int(name.lstrip("usbf")) for name in EDGES
+    name: _ODD_WIDTHS.get(name) or (32 if name.endswith("x2") else int(name.lstrip("usbf"))) for name in EDGES
 }
 
 
@@ -76,7 +87,8 @@ def cases(types: tuple[str, ...], seed: str) -> tuple[tuple[int, ...], ...]:
     source = random.Random(f"{seed} {types}")
     most = _MOST_EDGES[len(types)]
     chosen = list(product(*(EDGES[name][:most] for name in types)))
-    while len(chosen) < (256 if types[2:] == ("pred",) else _CASES[len(types)]):
+    least = 256 if types[2:] == ("pred",) else _CASES[len(types)]
+    while len(chosen) < least or len(chosen) % 32:  # whole warps
         pick = _random if len(chosen) % 2 else _random_edge
         chosen.append(tuple(pick(source, name) for name in types))
     return tuple(chosen)

@@ -41,7 +41,15 @@ class Halves:
         return accepts(self.low, self.name, bits & 0xFFFF) and accepts(self.high, self.name, bits >> 16)
 
 
-Expected = int | None | Within | OneOf | Halves
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """The manual does not say which bits."""
+
+    def accepts(self, bits: int) -> bool:
+        return True
+
+
+Expected = int | None | Within | OneOf | Halves | Opaque
 """None: NaN, whatever its payload."""
 
 

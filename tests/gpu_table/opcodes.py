@@ -11,7 +11,7 @@ from math import prod
 from triptych.gpu.isa import Row
 
 TYPE_NAMES = frozenset(f"{kind}{bits}" for kind in "usb" for bits in (8, 16, 32, 64)) | frozenset(
-    ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "pred")
+    ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "u16x2", "s16x2", "tf32", "e4m3x2", "e5m2x2", "pred")
 )
 
 
@@ -60,9 +60,12 @@ def opcodes_of(row: Row) -> Iterator[str]:
 
 
 def some_opcodes_of(row: Row, most: int) -> list[str]:
-    """All opcodes of a row; of a row with more than `most`, as many at random."""
+    """All opcodes of a row; of a row with more than `most`, as many: each alternative once, the rest at random."""
     choices = _choices(row)
     if prod(map(len, choices)) <= most:
         return list(opcodes_of(row))
     source = random.Random(row.syntax)
-    return [_write(row, map(source.choice, choices)) for _ in range(most)]
+    widest = max(map(len, choices))
+    picked = [[kinds[i % len(kinds)] for kinds in choices] for i in range(widest)]
+    picked += [list(map(source.choice, choices)) for _ in range(most - widest)]
+    return list(dict.fromkeys(_write(row, parts) for parts in picked))

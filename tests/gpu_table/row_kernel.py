@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeVar
 
 import numpy as np
 from edge_values import WIDTHS, cases
 from exact import FORMATS
 from numpy.typing import NDArray
-from opcodes import opcodes_of
+from opcodes import some_opcodes_of
 
 from triptych.core.arrays import AddressSpace, Handle, Storage
 from triptych.core.dtypes import DTYPES
@@ -20,11 +21,15 @@ from triptych.gpu.isa import Form, Row, find_form
 from triptych.gpu.oracle import run_launch_slowly
 
 Lanes = NDArray[np.uint64]
+T = TypeVar("T")
 
 IMMEDIATES: Mapping[str, Sequence[int]] = {
     "lop3": (0x00, 0xFF, 0x80, 0xC0, 0x96, 0xE8, 0xF8, 0x3C, 0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x1B),
 }
-"""The last operand of these instructions is written in their text."""
+"""An operand of these instructions is written in their text: the fourth."""
+_IMMEDIATE_PLACE = 3
+MOST_OPCODES = 36
+"""Of a row with more, so many are run: every alternative at least once, the rest at random."""
 _HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
@@ -37,6 +42,18 @@ class Instance:
     targets: tuple[str, ...]
     operands: tuple[tuple[int, ...], ...]
     immediate: int | None = None
+    addresses: frozenset[int] = frozenset()
+    """Which sources are written in brackets."""
+    reads_carry: bool = False
+    """The last source is the carry flag."""
+    writes_carry: bool = False
+    """The last destination is the carry flag."""
+
+    def with_immediate(self, operands: Sequence[T]) -> tuple[T | int, ...]:
+        """The operands with the one that the text holds."""
+        if self.immediate is None:
+            return tuple(operands)
+        return (*operands[:_IMMEDIATE_PLACE], self.immediate, *operands[_IMMEDIATE_PLACE:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +68,20 @@ class Result:
 def instances_of(row: Row) -> list[Instance]:
     """The opcodes of a row with their operands."""
     found: list[Instance] = []
-    for opcode in opcodes_of(row):
+    for opcode in some_opcodes_of(row, MOST_OPCODES):
         mnemonic, *modifiers = opcode.split(".")
         form = find_form(mnemonic, tuple(modifiers))
         assert form is not None
         sources, targets = _types(form, destination=False), _types(form, destination=True)
         for immediate in IMMEDIATES.get(row.mnemonic, (None,)):
-            kept = sources if immediate is None else sources[:-1]
-            found.append(Instance(opcode, kept, targets, cases(kept, row.mnemonic), immediate))
+            kept = sources if immediate is None else (*sources[:_IMMEDIATE_PLACE], *sources[_IMMEDIATE_PLACE + 1 :])
+            slots = [slot for slot in row.operands if not slot.is_destination]
+            addresses = frozenset(i for i, slot in enumerate(slots) if slot.is_address)
+            carries = [slot.is_destination for slot in row.operands if slot.implied]
+            values = cases(kept, row.mnemonic)
+            found.append(
+                Instance(opcode, kept, targets, values, immediate, addresses, False in carries, True in carries)
+            )
     return found
 
 
@@ -114,18 +137,22 @@ ret;
 
     def _execute(self, instance: Instance) -> None:
         targets = [_register(name, 5 + position) for position, name in enumerate(instance.targets)]
-        operands = ["|".join(targets), *(_register(name, i) for i, name in enumerate(instance.sources))]
-        if instance.immediate is not None:
-            operands.append(str(instance.immediate))
+        sources = [_register(name, i) for i, name in enumerate(instance.sources)]
+        if instance.reads_carry:
+            self.lines.append(f"selp.u32 %t1, 1, 0, {sources.pop()}; add.cc.u32 %t2, %t1, -1;")
+        written = targets[:-1] if instance.writes_carry else targets
+        sources = [f"[{name}]" if i in instance.addresses else name for i, name in enumerate(sources)]
+        operands = ["|".join(written), *map(str, instance.with_immediate(sources))]
         self.lines.append(f"{instance.opcode} {', '.join(operands)};")
-        offset = 8 * self.cases * self.outputs
-        self.outputs += 1
-        if instance.targets[0] == "pred":
-            self.lines += [f"selp.b32 %t{i + 1}, {1 << i}, 0, {target};" for i, target in enumerate(targets)]
-            self.lines += ["or.b32 %t1, %t1, %t2;"] if len(targets) > 1 else []
-            self.lines.append(f"st.global.b32 [%a1+{offset}], %t1;")
-        else:
-            self.lines.append(f"st.global.b{register_bits(instance.targets[0])} [%a1+{offset}], {targets[0]};")
+        if instance.writes_carry:
+            self.lines.append(f"addc.u32 %t1, 0, 0; setp.ne.u32 {targets[-1]}, %t1, 0;")
+        for name, target in zip(instance.targets, targets, strict=True):
+            offset = 8 * self.cases * self.outputs
+            self.outputs += 1
+            if name == "pred":
+                self.lines.append(f"selp.b32 %t1, 1, 0, {target}; st.global.b32 [%a1+{offset}], %t1;")
+            else:
+                self.lines.append(f"st.global.b{register_bits(name)} [%a1+{offset}], {target};")
 
 
 def _register(name: str, number: int) -> str:
@@ -178,15 +205,12 @@ def _fill_inputs(writer: _Writer, seed: str) -> Lanes:
 
 
 def _split(instances: Sequence[Instance], generated: Lanes, oracle: Lanes) -> list[Result]:
-    rows = zip(instances, generated, oracle, strict=True)
-    return [Result(one, _targets(one, fast), _targets(one, slow)) for one, fast, slow in rows]
-
-
-def _targets(instance: Instance, bits: Lanes) -> tuple[Lanes, ...]:
-    """The destinations of an instance: predicates share a word."""
-    if instance.targets[0] != "pred":
-        return (bits,)
-    return tuple(bits >> np.uint64(i) & np.uint64(1) for i in range(len(instance.targets)))
+    rows = iter(zip(generated, oracle, strict=True))
+    results: list[Result] = []
+    for one in instances:
+        fast, slow = zip(*(next(rows) for _ in one.targets), strict=True)
+        results.append(Result(one, fast, slow))
+    return results
 
 
 def without_payloads(name: str, bits: Lanes) -> Lanes:

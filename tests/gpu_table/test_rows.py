@@ -58,11 +58,10 @@ def _contradictions(result: Result) -> list[str]:
     op = read_opcode(instance.opcode)
     witness = find_witness(op)
     assert witness is not None
-    last = () if instance.immediate is None else (instance.immediate,)
     faults: list[str] = []
     rows = zip(instance.operands, zip(*(bits.tolist() for bits in result.oracle), strict=True), strict=True)
     for case, (operands, given) in enumerate(rows):
-        expected = witness(op, *operands, *last)
+        expected = witness(op, *instance.with_immediate(operands))
         for name, wanted, bits in zip(instance.targets, expected, given, strict=True):
             if not accepts(wanted, name, bits):
                 faults.append(f"{_show(result, case)}: got {bits:#x}, the witness says {wanted}")

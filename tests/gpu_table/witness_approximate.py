@@ -86,6 +86,44 @@ def ex2_narrow(op: Opcode, name: str, a: int) -> Expected:
     return _near(op, fmt, _exp2(to_float(fmt, a)), 2.0**-9.9 if name == "f16" else 2.0**-7)
 
 
+@in_halves
+def tanh_narrow(op: Opcode, name: str, a: int) -> Expected:
+    """The manual's largest absolute error: 2^-10.987 for halves, 2^-8 for bfloat16 (9.7.4.9)."""
+    fmt = FORMATS[name]
+    return _near(op, fmt, math.tanh(to_float(fmt, a)), 0.0, 2.0**-10.987 if name == "f16" else 2.0**-8)
+
+
+_UPPER = exact.Format(32, 21, -1042)
+"""The upper half of a double."""
+
+
+def upper_half(op: Opcode, a: int) -> tuple[Expected]:
+    """`rcp` and `rsqrt` of doubles: of the upper half, rounded to the upper half, subnormals as zeros."""
+    if decode(FORMATS["f64"], a).is_nan:
+        return (None,)
+    upper = a >> 32
+    if upper & (_UPPER.sign - 1) < _UPPER.smallest_normal:
+        upper &= _UPPER.sign
+    value = decode(_UPPER, upper)
+    bits = encode(
+        _UPPER, exact.divide(exact.number(1, 0), exact.square_root(value) if op.mnemonic == "rsqrt" else value)
+    )
+    if bits is None:
+        return (None,)
+    if bits & (_UPPER.sign - 1) < _UPPER.smallest_normal:
+        bits &= _UPPER.sign
+    return (bits << 32,)
+
+
+def rsqrt_double(op: Opcode, a: int) -> tuple[Expected]:
+    """The manual bounds nothing for `.f64` without `.ftz`: as exact as `rsqrt.approx.f32`."""
+    value = exact.divide(exact.number(1, 0), exact.square_root(decode(FORMATS["f64"], a)))
+    bits = encode(FORMATS["f64"], value)
+    if bits is None or value.is_infinite or value.is_zero:
+        return (bits,)
+    return (_near(op, FORMATS["f64"], to_float(FORMATS["f64"], bits), 2.0**-22.9),)
+
+
 def reciprocal(op: Opcode, a: int) -> tuple[Expected]:
     """`rcp`, `sqrt` and `rsqrt`, exactly; then one unit in the last place, or the manual's relative error."""
     value = decode(F32, flushed(op, "f32", a))

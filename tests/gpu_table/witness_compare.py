@@ -55,17 +55,34 @@ def truth(op: Opcode, name: str, a: int, b: int) -> bool:
     return _ordered(_SAME.get(relation, relation), left < right, left > right)
 
 
+def _truths_of_pair(op: Opcode, a: int, b: int) -> tuple[bool, bool]:
+    name = op.types[-1].removesuffix("x2")
+    low, high = (truth(op, name, a >> shift & 0xFFFF, b >> shift & 0xFFFF) for shift in (0, 16))
+    return low, high
+
+
 def setp(op: Opcode, a: int, b: int, c: int | None = None) -> tuple[Expected, Expected]:
-    holds = truth(op, op.type, a, b)
+    if op.type.endswith("x2"):
+        p, q = _truths_of_pair(op, a, b)
+    else:
+        p = truth(op, op.type, a, b)
+        q = not p
+    return _combined(op, p, c), _combined(op, q, c)
+
+
+def _combined(op: Opcode, truth: bool, c: int | None) -> int:
     if c is None:
-        return int(holds), int(not holds)
-    return _combined(op, int(holds), c), _combined(op, int(not holds), c)
-
-
-def _combined(op: Opcode, truth: int, c: int) -> int:
+        return int(truth)
     return truth & c if op.has("and") else truth | c if op.has("or") else truth ^ c
 
 
-def set_(op: Opcode, a: int, b: int) -> tuple[Expected]:
-    holds = truth(op, op.types[1], a, b)
-    return (0 if not holds else 0x3F800000 if op.type == "f32" else 0xFFFFFFFF,)
+_TRUE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80, "u16": 0xFFFF, "s16": 0xFFFF}
+
+
+def set_(op: Opcode, a: int, b: int, c: int | None = None) -> tuple[Expected]:
+    target, source = op.types
+    if not source.endswith("x2"):
+        return (_combined(op, truth(op, source, a, b), c) * _TRUE.get(target, 0xFFFFFFFF),)
+    low, high = (_combined(op, holds, c) for holds in _truths_of_pair(op, a, b))
+    one = _TRUE[target.removesuffix("x2")] if target.endswith("x2") else 0xFFFF
+    return (low * one | high * one << 16,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import exact
+import witness_formats as formats
 from exact import FORMATS, Kind, Real, decode, encode
 from expected import Expected, Halves
 from opcodes import Opcode
@@ -13,6 +14,9 @@ _INTEGRAL = ("rni", "rzi", "rmi", "rpi")
 
 
 def cvt(op: Opcode, *operands: int) -> tuple[Expected]:
+    special = formats.convert(op, *operands)
+    if special is not None:
+        return special
     target, source = op.types
     if target.endswith("x2"):
         high, low = (_narrow(op, target.removesuffix("x2"), source, x) for x in operands)

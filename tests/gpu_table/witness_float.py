@@ -93,9 +93,22 @@ def copysign(op: Opcode, name: str, a: int, b: int) -> Expected:
 def extreme(op: Opcode, name: str, *operands: int) -> Expected:
     fmt = FORMATS[name]
     bits = [flushed(op, name, x) for x in operands]
+    negative = fmt.sign if op.has("xorsign") and (bits[0] ^ bits[1]) & fmt.sign else 0
+    if op.has("xorsign"):
+        bits = [x & ~fmt.sign for x in bits]
     numbers = [x for x in bits if not decode(fmt, x).is_nan]
     if not numbers or (op.has("NaN") and len(numbers) < 2):
         return None
     # As integers with the sign's own order, -0 comes before +0.
     ordered = sorted(numbers, key=lambda x: -(x & ~fmt.sign) - 1 if x & fmt.sign else x)
-    return ordered[0] if op.mnemonic == "min" else ordered[-1]
+    return (ordered[0] if op.mnemonic == "min" else ordered[-1]) | negative
+
+
+def testp(op: Opcode, a: int) -> tuple[Expected]:
+    value = decode(FORMATS[op.type], a)
+    small = not value.is_zero and a & (FORMATS[op.type].sign - 1) < FORMATS[op.type].smallest_normal
+    kinds = {
+        "finite": value.kind is Kind.NUMBER, "infinite": value.is_infinite, "number": not value.is_nan,
+        "notanumber": value.is_nan, "normal": value.kind is Kind.NUMBER and not small, "subnormal": small,
+    }  # fmt: skip
+    return (int(kinds[next(iter(op.modifiers))]),)

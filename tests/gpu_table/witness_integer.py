@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from expected import Expected
+from expected import Expected, Opaque
 from opcodes import Opcode
 
-from triptych.gpu.isa.spaces import WINDOWS
+from triptych.gpu.hardware import WINDOW_SIZE, WINDOWS
 
 
 def width(name: str) -> int:
@@ -45,7 +45,31 @@ def multiply(op: Opcode, *bits: int) -> tuple[Expected]:
     if op.has("wide"):
         return (wrap(product + (bits[2] if len(bits) > 2 else 0), 2 * size),)
     part = product >> size if op.has("hi") else product
+    if op.has("sat"):
+        return _bits_result(op, clamp(part + number(op.type, bits[2]), op.type))
     return _bits_result(op, part + (bits[2] if len(bits) > 2 else 0))
+
+
+def multiply_24(op: Opcode, *bits: int) -> tuple[Expected]:
+    a, b = ((x & 0xFFFFFF) - (1 << 24 if op.type == "s32" and x >> 23 & 1 else 0) for x in bits[:2])
+    part = a * b >> 16 if op.has("hi") else a * b
+    addend = number(op.type, bits[2]) if len(bits) > 2 else 0
+    if op.has("sat"):
+        return _bits_result(op, clamp(number("s32", part) + addend, "s32"))
+    return _bits_result(op, part + addend)
+
+
+def extended(op: Opcode, *bits: int) -> tuple[Expected, ...]:
+    """Carry chains: the sum of unsigned numbers, and what did not fit; a difference, and whether it had to borrow."""
+    size, operands = width(op.type), list(bits)
+    flag = operands.pop() if op.mnemonic in ("addc", "subc", "madc") else 0
+    if op.mnemonic in ("mad", "madc"):
+        a, b = (number(op.type, x) for x in operands[:2])
+        operands[:2] = [wrap(a * b >> size if op.has("hi") else a * b, size)]
+    a, b = operands
+    value = a - b - flag if op.mnemonic in ("sub", "subc") else a + b + flag
+    result = wrap(value, size)
+    return (result, int(value != result)) if op.has("cc") else (result,)
 
 
 def divide(op: Opcode, *bits: int) -> tuple[Expected]:
@@ -67,9 +91,21 @@ def sign(op: Opcode, a: int) -> tuple[Expected]:
     return _bits_result(op, abs(value) if op.mnemonic == "abs" else -value)
 
 
+def _extreme(op: Opcode, name: str, *bits: int) -> int:
+    values = [number(name, x) for x in bits]
+    value = min(values) if op.mnemonic == "min" else max(values)
+    return wrap(max(value, 0) if op.has("relu") else value, width(name))
+
+
 def extreme(op: Opcode, *bits: int) -> tuple[Expected]:
-    values = [number(op.type, x) for x in bits]
-    return _bits_result(op, min(values) if op.mnemonic == "min" else max(values))
+    return (_extreme(op, op.type, *bits),)
+
+
+def pairs(op: Opcode, *bits: int) -> tuple[Expected]:
+    """Packed `add`, `min` and `max`, half by half."""
+    name, halves = op.type.removesuffix("x2"), ([x >> shift & 0xFFFF for x in bits] for shift in (0, 16))
+    low, high = (wrap(sum(half), 16) if op.mnemonic == "add" else _extreme(op, name, *half) for half in halves)
+    return (low | high << 16,)
 
 
 def popc(op: Opcode, a: int) -> tuple[Expected]:
@@ -85,6 +121,43 @@ def bfind(op: Opcode, a: int) -> tuple[Expected]:
     value = number(op.type, a)
     place = (value if value >= 0 else ~value).bit_length() - 1
     return (0xFFFFFFFF if place < 0 else width(op.type) - 1 - place if op.has("shiftamt") else place,)
+
+
+def fns(op: Opcode, mask: int, base: int, offset: int) -> tuple[Expected]:
+    """The manual's own loop over bits."""
+    offset = number("s32", offset)
+    if base > 31:  # not defined
+        return (0xFFFFFFFF,)
+    if offset == 0:
+        return (base if mask >> base & 1 else 0xFFFFFFFF,)
+    places = range(base, 32) if offset > 0 else range(base, -1, -1)
+    found = [place for place in places if mask >> place & 1]
+    return (found[abs(offset) - 1] if abs(offset) <= len(found) else 0xFFFFFFFF,)
+
+
+def szext(op: Opcode, a: int, b: int) -> tuple[Expected]:
+    """The manual's own formula."""
+    length = b & 31
+    if op.has("clamp") and b >= 32:
+        return (a,)
+    low = a & ((1 << length) - 1)
+    negative = op.type == "s32" and length > 0 and a >> (length - 1) & 1
+    return (wrap(low - (1 << length) if negative else low, 32),)
+
+
+def bmsk(op: Opcode, a: int, b: int) -> tuple[Expected]:
+    start, length = (min(x, 32) if op.has("clamp") else x & 31 for x in (a, b))
+    return (sum(1 << i for i in range(start, min(start + length, 32))),)
+
+
+def _parts(name: str, a: int, bits: int) -> list[int]:
+    return [number(f"{name[0]}{bits}", a >> i) for i in range(0, 32, bits)]
+
+
+def dot_product(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
+    left, right = _parts(op.types[0], a, 8 if op.mnemonic == "dp4a" else 16), _parts(op.types[1], b, 8)
+    right = right[2:] if op.has("hi") else right
+    return (wrap(c + sum(x * y for x, y in zip(left, right, strict=False)), 32),)
 
 
 def brev(op: Opcode, a: int) -> tuple[Expected]:
@@ -121,8 +194,11 @@ def invert(op: Opcode, a: int) -> tuple[Expected]:
     return (1 - a,) if op.type == "pred" else _bits_result(op, ~a)
 
 
-def lop3(op: Opcode, a: int, b: int, c: int, table: int) -> tuple[Expected]:
-    return (sum((table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1) << i for i in range(32)),)
+def lop3(op: Opcode, a: int, b: int, c: int, table: int, q: int | None = None) -> tuple[Expected, ...]:
+    d = sum((table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1) << i for i in range(32))
+    if q is None:
+        return (d,)
+    return d, int(d != 0) & q if op.has("and") else int(d != 0) | q
 
 
 def shift(op: Opcode, a: int, b: int) -> tuple[Expected]:
@@ -138,6 +214,10 @@ def shf(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
 
 def prmt(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
     source = (b << 32 | a).to_bytes(8, "little")
+    mode = next(iter(op.modifiers), None)
+    if mode is not None:
+        first = c & 3
+        return (int.from_bytes(bytes(source[_byte_of(mode, first, i)] for i in range(4)), "little"),)
     picked: list[int] = []
     for position in range(4):
         nibble = c >> (4 * position) & 15
@@ -146,12 +226,43 @@ def prmt(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
     return (int.from_bytes(bytes(picked), "little"),)
 
 
+def _byte_of(mode: str, first: int, place: int) -> int:
+    """Which byte of {b, a} a specialised mode brings to a place."""
+    return {
+        "f4e": first + place,  # four bytes forwards
+        "b4e": (first - place) % 8,  # backwards
+        "rc8": first,  # one byte in all places
+        "ecl": max(first, place),  # its own byte, none below the first
+        "ecr": min(first, place),
+        "rc16": (first & 1) * 2 + (place & 1),  # a half word in both
+    }[mode]
+
+
+def slct(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
+    if op.types[1] == "s32":
+        return (a if number("s32", c) >= 0 else b,)
+    size = c & 0x7FFFFFFF
+    negative = c >> 31 and size > (0x7FFFFF if op.has("ftz") else 0)
+    return (b if negative or size > 0x7F800000 else a,)
+
+
 def selp(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
     return (a if c else b,)
 
 
 def mov(op: Opcode, a: int) -> tuple[Expected]:
     return (a,)
+
+
+def isspacep(op: Opcode, a: int) -> tuple[Expected]:
+    """Local, shared and parameter memory lie in windows; all other addresses are global."""
+    inside = [name for name, start in WINDOWS.items() if start and start <= a < start + WINDOW_SIZE]
+    space = next(iter(op.modifiers)).partition("::")[0]
+    return (int(space in inside if space != "global" else not inside),)
+
+
+def policy(op: Opcode, *operands: int) -> tuple[Expected]:
+    return (Opaque(),)
 
 
 def cvta(op: Opcode, a: int) -> tuple[Expected]:

@@ -20,12 +20,14 @@ _INTEGER: Mapping[str, Witness] = {
     "popc": integer.popc, "clz": integer.clz, "bfind": integer.bfind, "brev": integer.brev, "bfe": integer.bfe,
     "bfi": integer.bfi, "sad": integer.sad, "and": integer.logic, "or": integer.logic, "xor": integer.logic,
     "not": integer.invert, "cnot": integer.invert, "lop3": integer.lop3, "shl": integer.shift, "shr": integer.shift,
-    "shf": integer.shf, "prmt": integer.prmt, "cvta": integer.cvta,
+    "shf": integer.shf, "prmt": integer.prmt, "cvta": integer.cvta, "mul24": integer.multiply_24,
+    "mad24": integer.multiply_24, "fns": integer.fns, "szext": integer.szext, "bmsk": integer.bmsk,
+    **dict.fromkeys(("dp4a", "dp2a"), integer.dot_product), **dict.fromkeys(("addc", "subc", "madc"), integer.extended),
 }  # fmt: skip
 _FLOAT: Mapping[str, Witness] = {
     **dict.fromkeys(("add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt"), floating.arithmetic),
     "abs": floating.sign, "neg": floating.sign, "copysign": floating.copysign,
-    "min": floating.extreme, "max": floating.extreme,
+    "min": floating.extreme, "max": floating.extreme, "testp": floating.testp,
 }  # fmt: skip
 _APPROXIMATE: Mapping[str, Witness] = {
     **dict.fromkeys(("ex2", "lg2", "sin", "cos", "tanh"), approximate.function),
@@ -33,7 +35,8 @@ _APPROXIMATE: Mapping[str, Witness] = {
     "div": approximate.divide,
 }
 _ANY_TYPE: Mapping[str, Witness] = {
-    "setp": compare.setp, "set": compare.set_, "selp": integer.selp, "mov": integer.mov, "cvt": convert.cvt,
+    "setp": compare.setp, "set": compare.set_, "selp": integer.selp, "slct": integer.slct, "mov": integer.mov,
+    "cvt": convert.cvt, "isspacep": integer.isspacep, "createpolicy": integer.policy,
 }  # fmt: skip
 
 
@@ -42,5 +45,12 @@ def find_witness(op: Opcode) -> Witness | None:
     if op.mnemonic in _ANY_TYPE:
         return _ANY_TYPE[op.mnemonic]
     if op.has("approx") or op.has("full"):
-        return approximate.ex2_narrow if "16" in op.type else _APPROXIMATE.get(op.mnemonic)
+        if op.type == "f64":
+            return approximate.upper_half if op.has("ftz") else approximate.rsqrt_double
+        narrow = {"ex2": approximate.ex2_narrow, "tanh": approximate.tanh_narrow}
+        return (narrow if "16" in op.type else _APPROXIMATE).get(op.mnemonic)
+    if op.has("cc"):
+        return integer.extended
+    if op.type in ("u16x2", "s16x2"):
+        return integer.pairs
     return (_FLOAT if "f" in op.type else _INTEGER).get(op.mnemonic)

@@ -51,6 +51,17 @@ def test_vec_add_is_one_flop_for_twelve_bytes() -> None:
     assert roofline.notes == ()
 
 
+def test_shared_memory_and_issue_raise_the_estimate_and_not_the_floor() -> None:
+    chip, plain = load("h100"), place(record(VEC_ADD), load("h100"))
+    conflicted = place(record({**VEC_ADD, "shared.load.wavefronts": 32 * N, "shared.store.wavefronts": N}), chip)
+    assert conflicted.limited_by == "shared memory (wavefronts)"
+    assert conflicted.estimate_s == pytest.approx(2e-6 + 33 * N / (132 * 1.83e9), rel=1e-12)
+    issued = place(record({**VEC_ADD, "instructions.warp": 100 * N}), chip)
+    assert issued.limited_by == "issue (warp instructions)"
+    assert issued.estimate_s == pytest.approx(2e-6 + 100 * N / (4 * 132 * 1.83e9), rel=1e-12)
+    assert conflicted.floor_s == issued.floor_s == plain.floor_s
+
+
 def test_uncoalesced_requests_raise_the_estimate_and_not_the_floor() -> None:
     strided = place(record({**VEC_ADD, "global.load.sectors": 16 * N}), load("h100"))
     plain = place(record(VEC_ADD), load("h100"))

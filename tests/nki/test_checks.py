@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from triptych.core.launches import Severity
-from triptych.execution.profile import Profile
+from triptych.core.checks import Severity
+from triptych.execution.profile import Profile, profile
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
@@ -155,3 +155,55 @@ def test_scratch_in_hbm() -> None:
 
     a = np.random.default_rng(70).random((300, 7)).astype(np.float32)
     assert np.array_equal(kernel(a), a)
+
+
+@nki.jit
+def everything_wrong(a: NkiTensor) -> NkiTensor:
+    """Undefined data, an output half stored, a product onto what another engine set, and a sine far out."""
+    out = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+    acc = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.psum)
+    half = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(acc, 5.0)
+    data = nl.load(a)
+    nisa.nc_matmul(acc, data, data)
+    nisa.dma_copy(half[:, 0:5], a[:, 0:5])
+    nl.store(out[0:2, :], half[0:2, :])
+    nl.store(out[2:4, :], nl.sin(nl.copy(acc))[2:4, :])
+    return out
+
+
+SEEN = {"initcheck", "outputcheck", "psumcheck", "rangecheck"}
+
+
+def test_all_checks_look_where_none_is_asked_for(trn2: Profile) -> None:
+    everything_wrong(np.full((8, 8), 3.0, np.float32))
+    assert {*checks(trn2)} == SEEN
+    assert SEEN | {"memcheck", "racecheck", "nki.generation"} == {*trn2.launches[-1].checks}
+
+
+@pytest.mark.parametrize("asked", ["", "memcheck", "initcheck", "outputcheck,psumcheck", "rangecheck,racecheck"])
+def test_only_the_checks_asked_for_look(asked: str) -> None:
+    names = {name for name in asked.split(",") if name}
+    with profile(chip="trn2", check=asked) as recorded:
+        result = everything_wrong(np.full((8, 8), 3.0, np.float32))
+    (launch,) = recorded.launches
+    assert {finding.check for finding in launch.findings} == names & SEEN
+    assert {*launch.checks} == names | {"memcheck"}
+    with profile(chip="trn2"):
+        assert np.array_equal(result, everything_wrong(np.full((8, 8), 3.0, np.float32)), equal_nan=True)
+
+
+def test_a_race_and_a_notice_are_told_where_they_are_asked_for() -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        start = nl.program_id(0) * 4
+        rows, columns = nl.arange(8)[:, None], nl.arange(8)[None, :]
+        nl.store(out[start + rows, columns], nl.load(a[start + rows, columns]))
+        return out
+
+    for asked in ("racecheck", "nki.generation", "initcheck"):
+        with profile(chip="trn2", check=asked) as recorded:
+            kernel[2](np.zeros((12, 8), np.float32))
+        found = {finding.check for finding in recorded.findings}
+        assert found == {asked} - {"initcheck"}

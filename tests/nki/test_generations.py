@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from triptych.core.checks import Severity
 from triptych.core.errors import ArgumentError, NkiError, NkiLimitError
-from triptych.core.launches import Severity
 from triptych.execution.profile import Profile
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl

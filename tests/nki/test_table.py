@@ -8,7 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from triptych.chips import NeuronChip, load
 from triptych.core.dtypes import DTYPES
+from triptych.languages.nki import language as nl
 from triptych.neuron.isa import HARDWARE, ROWS
 from triptych.neuron.isa.casts import convert
 from triptych.neuron.isa.error_function import erf, erfc
@@ -69,3 +71,15 @@ def test_floats_round_to_nearest_even() -> None:
 )
 def test_neighbouring_axes_join(pattern: tuple[tuple[int, int], ...], axes: int) -> None:
     assert merged_axes(pattern) == axes
+
+
+@pytest.mark.parametrize("name", ["trn1", "trn2", "trn3"])
+def test_sizes_are_the_chip_s(name: str) -> None:
+    chip = load(name)
+    assert isinstance(chip, NeuronChip)
+    usable = {"trn1": 196608, "trn2": 212984, "trn3": 245752}[name]
+    assert HARDWARE[name].sbuf_bytes_per_partition == usable
+    assert chip.sbuf_bytes_per_partition - chip.sbuf_reserved_bytes_per_partition == usable
+    assert HARDWARE[name].hbm_bytes * chip.core_count == chip.hbm_bytes
+    assert HARDWARE[name].partitions == chip.partition_count == nl.tile_size.pmax
+    assert HARDWARE[name].psum_bank_bytes == nl.tile_size.psum_bank_fmax_bytes == 4 * nl.tile_size.psum_fmax

@@ -113,8 +113,12 @@ def test_a_read_only_output() -> None:
     call = Call()
     handle, data = handle_of(np.zeros((32, 16), np.float32), writable=False)
     call.memory[handle.storage] = data
-    with pytest.raises(MemoryFault, match="whose array is read-only"):
+    with pytest.raises(MemoryFault, match="whose array is read-only") as caught:
         call.launch(arguments=(*call.handles[:2], handle))
+    fault = caught.value
+    assert (fault.kernel, fault.access, fault.space) == (from_json(call.capture.program.text).kernel, "store", "hbm")
+    assert f"stores to `{fault.allocation}`," in fault.message
+    assert (fault.thread, fault.block, fault.address, fault.bytes) == (None, None, None, None)
 
 
 def _drop(document: dict[str, Any]) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from triptych.chips import load
-from triptych.core.counters import Counter, Counters, Provenance
-from triptych.core.launches import Finding, LaunchRecord, Line, Severity
+from triptych.core.checks import Severity, in_force, names_of
+from triptych.core.counters import counters_of
+from triptych.core.launches import Finding, LaunchRecord, Line
 from triptych.core.source import SourceLocation
-from triptych.execution.profile import LaunchReport
+from triptych.execution.launch_report import LaunchReport
 
 N = 1 << 20
-_UNITS = {"flops": "FLOPs", "global": "bytes", "branches": "branches", "instructions": "instructions"}
 VEC_ADD: Mapping[str, int] = {
     "instructions.warp": N // 32 * 14,
     "branches": N // 32,
@@ -37,11 +37,6 @@ NKI_ADD: Mapping[str, int] = {
 }
 
 
-def counters(values: Mapping[str, int], provenance: Provenance = Provenance.COUNTED_PTX) -> Counters:
-    units = {name: _UNITS.get(name.split(".")[0], "bytes") for name in values}
-    return Counters({name: Counter(value, units[name], provenance) for name, value in values.items()})
-
-
 def gpu_launch(
     kernel: str = "vec_add",
     *,
@@ -52,20 +47,21 @@ def gpu_launch(
     findings: tuple[Finding, ...] = (),
 ) -> LaunchReport:
     record = LaunchRecord(
-        kernel, "gpu", "cuda", target, (4096, 1, 1), (256, 1, 1), 0, counters(values), lines, findings
-    )
+        kernel, "gpu", "cuda", target, (4096, 1, 1), (256, 1, 1), 0, counters_of("gpu", values), lines, findings,
+        names_of(in_force("gpu")),
+    )  # fmt: skip
     return LaunchReport(record, load(chip))
 
 
-def nki_launch() -> LaunchReport:
-    counted = counters(NKI_ADD, Provenance.COUNTED_NKI)
+def nki_launch(lines: tuple[Line, ...] = ()) -> LaunchReport:
+    counted = counters_of("neuron", NKI_ADD)
     return LaunchReport(
-        LaunchRecord("vec_add", "neuron", "nki", "trn2", (1, 1, 1), (1, 1, 1), 0, counted, ()), load("trn2")
+        LaunchRecord("vec_add", "neuron", "nki", "trn2", (1, 1, 1), (1, 1, 1), 0, counted, lines), load("trn2")
     )
 
 
-def line(file: str, number: int, values: Mapping[str, int], *frames: SourceLocation) -> Line:
-    return Line(SourceLocation(file, number), counters(values), frames)
+def line(file: str, number: int, values: Mapping[str, int], *frames: SourceLocation, machine: str = "gpu") -> Line:
+    return Line(SourceLocation(file, number), counters_of(machine, values), frames)
 
 
 def finding(severity: Severity, where: SourceLocation | None = None, *frames: SourceLocation) -> Finding:

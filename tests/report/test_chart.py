@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from launches import VEC_ADD, gpu_launch, nki_launch
-from triptych.execution.profile import LaunchReport
+from triptych.execution.launch_report import LaunchReport
 from triptych.report.groups import groups_of
 from triptych.report.html.chart import PLOT, Chart, chart_of
 from triptych.report.html.labels import Box, Label, Spot, place_labels

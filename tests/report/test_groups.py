@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
-from triptych.core.launches import Severity
+from triptych.core.checks import Severity
 from triptych.report.groups import groups_of
 
 

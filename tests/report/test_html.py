@@ -10,11 +10,12 @@ import pytest
 from parsed import Parsed
 
 from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
+from triptych.core.checks import Severity
 from triptych.core.counters import Provenance
 from triptych.core.errors import MemoryFault
-from triptych.core.launches import Finding, Severity
+from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
-from triptych.execution.profile import LaunchReport
+from triptych.execution.launch_report import LaunchReport
 from triptych.report.columns import COLUMNS, in_one_line
 from triptych.report.html import page
 from triptych.report.html.views import LINES_SHOWN, MEANINGS
@@ -184,7 +185,7 @@ def test_nothing_of_a_users_becomes_markup(name: str, tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text(f"{name}\n", encoding="utf-8")
     written, unwritten = SourceLocation(str(source), 1), SourceLocation(f"/tmp/{name}", 2)
-    found = Finding(name, Severity.ERROR, name, unwritten, (written, unwritten))
+    found = Finding("memcheck", Severity.ERROR, name, unwritten, (written, unwritten))
     lines = (line(str(source), 1, VEC_ADD, unwritten), line(f"/tmp/{name}", 2, VEC_ADD, written))
     launch = gpu_launch(name, lines=lines, findings=(found,), target=name)
     error = MemoryFault(name, where=written, hint=name)

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
-from triptych.core.launches import Severity
+from triptych.core.checks import Severity
 from triptych.core.source import SourceLocation
 from triptych.report import document, dumps, is_clean, schema
 
@@ -45,6 +45,8 @@ def test_a_document_follows_the_schema() -> None:
     assert launch["model"]["estimate"]["provenance"] == "modelled"
     assert launch["lines"][0]["frames"] == [{"file": "k.cu", "line": 9}]
     assert launch["findings"][0]["severity"] == "error"
+    assert (launch["findings"][0]["thread"], launch["findings"][0]["block"]) == (None, None)
+    assert launch["checks"] == ["memcheck", "trap", "budget", "deadlock"]
     assert value["launches"][1]["findings"][0]["file"] is None
     assert value["launches"][2]["counters"]["flops.vector"]["provenance"] == "counted on NKI"
 
@@ -62,6 +64,7 @@ def test_the_keys_of_a_launch() -> None:
         "model",
         "roofline",
         "lines",
+        "checks",
         "findings",
     ]
     assert set(promised) <= set(launch)

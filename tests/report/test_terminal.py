@@ -10,18 +10,20 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from launches import NKI_ADD, VEC_ADD, finding, gpu_launch, line, nki_launch
-from triptych.core.launches import Severity
+from launches import finding, gpu_launch, line, nki_launch
+from triptych.core.checks import Severity
 from triptych.core.source import SourceLocation
-from triptych.execution.profile import LaunchReport
+from triptych.execution.launch_report import LaunchReport
 from triptych.report.hot_lines import hot_lines
 from triptych.report.terminal import report
 
 
-def printed(launches: Sequence[LaunchReport], width: int = 80, *, terminal: bool = False) -> str:
+def printed(
+    launches: Sequence[LaunchReport], width: int = 80, *, terminal: bool = False, asked: Sequence[str] = ()
+) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=terminal, highlight=False, markup=False)
-    console.print(report(launches, width))
+    console.print(report(launches, width, asked=asked))
     return stream.getvalue()
 
 
@@ -95,6 +97,13 @@ def test_findings() -> None:
     assert "called from k.cu:9" in text
 
 
+def test_a_check_that_looked_at_no_launch_is_named() -> None:
+    text = printed([gpu_launch()], 200, asked=("memcheck", "racecheck"))
+    assert "No launch was one for racecheck, which works on the NeuronCore." in text
+    assert "for memcheck" not in text
+    assert "No launch was one" not in printed([gpu_launch()], 200)
+
+
 def test_notes_say_how_many_launches_they_concern() -> None:
     text = printed([gpu_launch(), gpu_launch(target="sm_80")], 200)
     assert "Compiled for sm_80; placed on h100, whose own target is sm_90. (1 of 2 launches)" in text
@@ -121,10 +130,19 @@ def test_hot_lines_are_summed_and_ranked(tmp_path: Path) -> None:
 
 
 def test_hot_lines_of_nki() -> None:
-    launch = nki_launch()
-    assert hot_lines([launch]) == []
-    record = gpu_launch(lines=(line("k.py", 1, NKI_ADD), line("k.py", 2, VEC_ADD)))
-    assert len(hot_lines([record])) == 2
+    assert hot_lines([nki_launch()]) == []
+    load = {"instructions.dma": 3, "dma.load.bytes": 4096}
+    add = {"instructions.vector": 1, "flops.vector": 512}
+    lines = line("k.py", 1, load, machine="neuron"), line("k.py", 2, add, machine="neuron")
+    first, second = hot_lines([nki_launch(lines), nki_launch(lines)])
+    assert (first.where.line, first.share, second.share) == (1, 0.75, 0.25)
+    assert first.counters.value("dma.load.bytes") == 2 * 4096
+
+
+def test_ratios_are_not_added_up() -> None:
+    launch = gpu_launch(lines=(line("k.cu", 1, {"instructions.warp": 10, "threads.active_lanes": 32}),))
+    (hot,) = hot_lines([launch, launch])
+    assert {name: counter.value for name, counter in hot.counters.items()} == {"instructions.warp": 20}
 
 
 def test_inlined_lines_are_one_line() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from launches import finding, gpu_launch, nki_launch
-from triptych.core.launches import Severity
+from triptych.core.checks import Severity
 from triptych.core.source import SourceLocation
-from triptych.execution.profile import LaunchReport
+from triptych.execution.launch_report import LaunchReport
 from triptych.report.trace import dumps, trace
 
 REQUIRED = {

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from triptych.core.arrays import Storage
+from triptych.core.arrays import Handle, Storage
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Launch, Program
-from triptych.execution.layout import Bytes
-from triptych.execution.memory import Memory
-from triptych.execution.profile import LaunchReport, record_launch
-from triptych.languages.triton import activate, launcher
+from triptych.execution import nodes
+from triptych.execution.host_memory import Bytes
+from triptych.languages.triton import activate
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -39,25 +38,22 @@ class Recorder:
     programs: list[Program] = field(default_factory=list[Program])
     launches: list[Launch] = field(default_factory=list[Launch])
 
-    def run_launch(self, program: Program, launch: Launch, memory: Memory) -> LaunchReport:
+    def execute(self, program: Program, launch: Launch, memory: Mapping[Storage, Bytes]) -> LaunchRecord:
         self.programs.append(program)
         self.launches.append(launch)
-        storages: Mapping[Storage, Bytes] = memory.map()
-        assert storages is not None
+        assert all(argument.storage in memory for argument in launch.arguments if isinstance(argument, Handle))
         moved = launch.grid[0] * launch.block[0] * 4
         counters = Counters({"global.load.compulsory_bytes": Counter(moved, "bytes", Provenance.COUNTED_PTX)})
-        return record_launch(
-            LaunchRecord(
-                kernel=launch.entry,
-                machine=program.machine,
-                language=program.language,
-                target=program.target,
-                grid=launch.grid,
-                block=launch.block,
-                shared_bytes=launch.shared_bytes,
-                counters=counters,
-                lines=(),
-            )
+        return LaunchRecord(
+            kernel=launch.entry,
+            machine=program.machine,
+            language=program.language,
+            target=program.target,
+            grid=launch.grid,
+            block=launch.block,
+            shared_bytes=launch.shared_bytes,
+            counters=counters,
+            lines=(),
         )
 
 
@@ -65,5 +61,5 @@ class Recorder:
 def recorder(active: None, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """The recording machine in place of the real one."""
     recording = Recorder()
-    monkeypatch.setattr(launcher, "run_launch", recording.run_launch)
+    monkeypatch.setattr(nodes, "execute", recording.execute)
     return recording

@@ -18,7 +18,8 @@ import triton
 import triton.language as tl
 
 from triptych.core.errors import KernelFault, UnsupportedInstruction
-from triptych.execution.profile import LaunchReport, profile
+from triptych.execution.launch_report import LaunchReport
+from triptych.execution.profile import profile
 
 pytestmark = pytest.mark.usefixtures("active")
 

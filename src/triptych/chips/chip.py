@@ -72,6 +72,8 @@ class NeuronChip:
     core_count: int
     partition_count: int
     sbuf_bytes_per_partition: int
+    sbuf_reserved_bytes_per_partition: int
+    """What the system keeps of it."""
     psum_bytes_per_partition: int
     psum_bank_bytes: int
     tensor_clock_hz: float

@@ -73,6 +73,7 @@ NEURON_FIELDS: Sequence[Field] = (
     _count("core_count", "cores", 1 << 12),
     _count("partition_count", "partitions", 1 << 12),
     _bytes("sbuf_bytes_per_partition", 1 << 10, 1 << 30),
+    _bytes("sbuf_reserved_bytes_per_partition", 0, 1 << 20),
     _bytes("psum_bytes_per_partition", 1 << 10, 1 << 30),
     _bytes("psum_bank_bytes", 1 << 6, 1 << 30),
     _clock("tensor_clock_hz"),

@@ -12,6 +12,7 @@ from triptych.chips.chip import Chip, GpuChip, NeuronChip
 from triptych.chips.facts import Fact
 from triptych.chips.fields import FIELDS, PEAK_HIGH, PEAK_LOW, PIPES, Field, Number, Pipe, Word
 from triptych.core.errors import ChipError
+from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.source import SourceLocation
 
 IDENTITY = ("name", "title", "family", "aliases")
@@ -176,14 +177,21 @@ def _check_consistency(chip: Chip, reader: _Reader) -> None:
     match chip:
         case GpuChip():
             opt_in = chip.shared_bytes_per_block_max + chip.shared_bytes_reserved_per_block
+            threads_per_sm = WARP_SIZE * chip.max_warps_per_sm
             rows = [
                 ("shared_bytes_per_block_max", "shared_bytes_per_sm", opt_in, chip.shared_bytes_per_sm),
-                ("max_threads_per_block", "max_warps_per_sm", chip.max_threads_per_block, 32 * chip.max_warps_per_sm),
+                ("max_threads_per_block", "max_warps_per_sm", chip.max_threads_per_block, threads_per_sm),
                 ("dram_bytes_per_s", "l2_bytes_per_s", chip.dram_bytes_per_s, chip.l2_bytes_per_s),
                 ("l2_bytes", "dram_bytes", chip.l2_bytes, chip.dram_bytes),
             ]
         case NeuronChip():
             rows = [
+                (
+                    "sbuf_reserved_bytes_per_partition",
+                    "sbuf_bytes_per_partition",
+                    chip.sbuf_reserved_bytes_per_partition,
+                    chip.sbuf_bytes_per_partition,
+                ),
                 ("psum_bank_bytes", "psum_bytes_per_partition", chip.psum_bank_bytes, chip.psum_bytes_per_partition),
                 ("core_hbm_bytes_per_s", "hbm_bytes_per_s", chip.core_hbm_bytes_per_s, chip.hbm_bytes_per_s),
             ]

@@ -1,9 +1,10 @@
-"""`triptych demo`: three add kernels and GELU(W x + b), fused and not, run, checked, and placed on the roofline."""
+"""`triptych demo`: a + b and GELU(W x + b), fused and not, run, checked, and placed on the roofline."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,8 +16,12 @@ from triptych.cli.terminal import EXIT_FINDINGS, Terminal, interruptible
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from triptych.cli.demo_cases import Case
-    from triptych.execution.profile import LaunchReport
+    from triptych.demo.cases import Case
+    from triptych.execution.launch_report import LaunchReport
+
+_READ = ("global.load.compulsory_bytes", "hbm.load.compulsory_bytes")
+_WRITTEN = ("global.store.compulsory_bytes", "hbm.store.compulsory_bytes")
+"""Counters of memory that a launch reads, and writes, each byte once: the GPU's and the NeuronCore's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,14 @@ class _Result:
     @property
     def passed(self) -> bool:
         return self.error <= 1.0
+
+    @property
+    def estimate_s(self) -> float:
+        return sum(launch.roofline.estimate_s for launch in self.launches)
+
+    def total(self, names: Sequence[str]) -> float:
+        """The sum of counters over the launches; one that a machine does not count is 0."""
+        return sum(launch.counters.value(name) for launch in self.launches for name in names)
 
 
 def demo(chip: ChipOption = None, html: HtmlOption = None, trace: TraceOption = None, json: JsonOption = None) -> None:
@@ -57,7 +70,7 @@ def _run(chip: str | None) -> list[_Result]:
 
     results: list[_Result] = []
     with profile(chip), languages(), interruptible():
-        from triptych.cli.demo_cases import cases
+        from triptych.demo.cases import cases
 
         for case in cases():
             with profile() as recorded:
@@ -74,6 +87,7 @@ def _show(results: Sequence[_Result], launches: Sequence[LaunchReport]) -> None:
 
     terminal = Terminal()
     terminal.show(_checks(results))
+    terminal.show(_fusions(results))
     terminal.show(report(launches, terminal.width, lines_per_kernel=0))
     for name in dict.fromkeys(launch.chip.name for launch in launches):
         there = [launch for launch in launches if launch.chip.name == name]
@@ -97,7 +111,35 @@ def _checks(results: Sequence[_Result]) -> RenderableType:
         kernels = " + ".join(launch.kernel for launch in result.launches)
         verdict = Text("right", "green") if result.passed else Text("WRONG", "bold red")
         moved = size(sum(launch.roofline.bytes for launch in result.launches))
-        estimate = duration(sum(launch.roofline.estimate_s for launch in result.launches))
+        estimate = duration(result.estimate_s)
         case = result.case
         table.add_row(case.problem.title, case.language, kernels, verdict, percent(result.error), moved, estimate)
+    return Group(table, Text())
+
+
+def _fusions(results: Sequence[_Result]) -> RenderableType:
+    """What launches read and wrote together, each byte once a launch, and what the fused launch in their place did."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from triptych.report.quantities import count, ratio, size
+    from triptych.report.tables import plain_table
+
+    table = plain_table()
+    for heading in ("fused", "language"):
+        table.add_column(heading)
+    for heading in ("launches", "KiB\nread", "KiB\nwritten", "spared", "estimate,\nµs"):
+        table.add_column(heading, justify="right")
+    for apart, fused in pairwise(results):
+        if apart.case.language != fused.case.language or apart.case.problem is not fused.case.problem:
+            continue
+        pairs = [(apart.total(names), fused.total(names)) for names in (_READ, _WRITTEN)]
+        table.add_row(
+            fused.case.problem.title,
+            fused.case.language,
+            f"{len(apart.launches)} → {len(fused.launches)}",
+            *(f"{count(before / 1024)} → {count(after / 1024)}" for before, after in pairs),
+            size(sum(before - after for before, after in pairs)),
+            f"{ratio(1e6 * apart.estimate_s)} → {ratio(1e6 * fused.estimate_s)}",
+        )
     return Group(table, Text())

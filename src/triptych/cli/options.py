@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from triptych.core.checks import CHECKS, When
+
 ChipOption = Annotated[
     str | None,
     typer.Option("--chip", metavar="CHIP", help="Whose roofline: a chip's name or the path of a TOML file."),
@@ -25,3 +27,16 @@ TraceOption = Annotated[
         help="Write the launches to FILE, a trace for Perfetto or chrome://tracing; its times are modelled.",
     ),
 ]
+
+
+def _checks_help() -> str:
+    """What `--check` takes, from the table."""
+    lists: list[str] = []
+    for when in When:
+        names = [name for name, row in CHECKS.items() if when in row.when.values()]
+        if names:
+            lists.append(f"{when.value.capitalize()}: {', '.join(names)}.")
+    return " ".join(["Checks by name, separated by commas, in place of those that are on by default.", *lists])
+
+
+CheckOption = Annotated[str | None, typer.Option("--check", metavar="NAMES", help=_checks_help())]

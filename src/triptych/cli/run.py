@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triptych.cli.options import ChipOption, HtmlOption, JsonOption, TraceOption
+from triptych.cli.options import CheckOption, ChipOption, HtmlOption, JsonOption, TraceOption
 from triptych.cli.reports import Reports
 from triptych.cli.terminal import EXIT_FINDINGS, Terminal, interruptible, progress_bars
 
@@ -26,9 +26,7 @@ def run(
         str | None,
         typer.Option("--target", metavar="TARGET", help="The compile target (sm_80); the chip's own if not said."),
     ] = None,
-    check: Annotated[
-        str | None, typer.Option("--check", metavar="NAMES", help="Checks, separated by commas. memcheck is always on.")
-    ] = None,
+    check: CheckOption = None,
     html: HtmlOption = None,
     trace: TraceOption = None,
     json: JsonOption = None,
@@ -70,4 +68,4 @@ def _report(recorded: Profile, script: str, arguments: list[str], outcome: Outco
     reports.write(recorded.launches, script=script, arguments=arguments, exit_status=status, error=error)
     if not reports.takes_stdout:
         terminal = Terminal()
-        terminal.show(report(recorded.launches, terminal.width, failed=error is not None))
+        terminal.show(report(recorded.launches, terminal.width, failed=error is not None, asked=recorded.checks or ()))

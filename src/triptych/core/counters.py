@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
-from triptych.core.errors import UnknownName
+from triptych.core.counter_table import COUNTED, COUNTER_ROW, NSIGHT_ALIASES, Provenance
+from triptych.core.errors import UnknownCounter
 
-
-class Provenance(Enum):
-    """Where a number comes from. A modelled number never carries a measured counter's name."""
-
-    COUNTED_PTX = "counted on PTX"
-    COUNTED_NKI = "counted on NKI"
-    MEASURED = "measured"
-    MODELLED = "modelled"
+__all__ = ["Counter", "Counters", "Provenance", "counters_of", "known_counters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +18,6 @@ class Counter:
     value: int | float
     unit: str
     provenance: Provenance
-
-
-# Nsight Compute's names, accepted for counts that depend on addresses and masks alone.
-NSIGHT_ALIASES: Mapping[str, str] = {
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": "global.load.requests",
-    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": "global.store.requests",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": "global.load.sectors",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": "global.store.sectors",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": "shared.load.wavefronts",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": "shared.store.wavefronts",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": "shared.load.bank_conflicts",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum": "shared.store.bank_conflicts",
-}
 
 
 class Counters(Mapping[str, Counter]):
@@ -50,10 +30,12 @@ class Counters(Mapping[str, Counter]):
         self._by_name = dict(by_name)
 
     def __getitem__(self, name: str) -> Counter:
-        """The counter, or `UnknownName` (a `KeyError` would not say which names there are)."""
-        counter = self._by_name.get(NSIGHT_ALIASES.get(name, name))
+        """The counter; `UnknownCounter` where it was not counted, and for what no machine counts."""
+        own = NSIGHT_ALIASES.get(name, name)
+        counter = self._by_name.get(own)
         if counter is None:
-            raise UnknownName.of("counter", name, self._by_name)
+            known_counters(own)
+            raise UnknownCounter(f"'{name}' was not counted", hint=f"counters.value('{name}') is 0 then")
         return counter
 
     def __contains__(self, name: object) -> bool:
@@ -69,11 +51,43 @@ class Counters(Mapping[str, Counter]):
         return len(self._by_name)
 
     def value(self, name: str) -> int | float:
-        """The counter's value, 0 where nothing of that name was counted."""
-        counter = self._by_name.get(NSIGHT_ALIASES.get(name, name))
-        return 0 if counter is None else counter.value
+        """The counter's value, 0 where it was not counted; `UnknownCounter` for what no machine counts."""
+        own = NSIGHT_ALIASES.get(name, name)
+        counter = self._by_name.get(own)
+        if counter is None:
+            known_counters(own)
+            return 0
+        return counter.value
 
     def __repr__(self) -> str:
         """Names, values and units."""
         inner = ", ".join(f"{name}={c.value} {c.unit}" for name, c in self._by_name.items())
         return f"Counters({inner})"
+
+
+def counters_of(machine: str, values: Mapping[str, int | float]) -> Counters:
+    """Values that a machine (`gpu`, `neuron`) counted, with the units and the provenance of the table's rows.
+
+    Raises:
+        UnknownCounter: for a name that the table does not have for that machine.
+    """
+    rows = COUNTER_ROW[machine]
+    counters: dict[str, Counter] = {}
+    for name, value in values.items():
+        row = rows.get(name)
+        if row is None:
+            raise UnknownCounter.of(f"counter of the {machine} machine", name, rows)
+        counters[name] = Counter(value, row.unit, row.provenance)
+    return Counters(counters)
+
+
+def known_counters(*names: str) -> tuple[str, ...]:
+    """The names themselves, where each is a counter of some machine.
+
+    Raises:
+        UnknownCounter: for the first that is not.
+    """
+    for name in names:
+        if name not in COUNTED:
+            raise UnknownCounter.of("counter", name, (*COUNTED, *NSIGHT_ALIASES))
+    return names

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import ClassVar, Literal
 
-from triptych.core.source import SourceLocation
+from triptych.core.checks import BUDGET, DEADLOCK, MEMCHECK, TRAP, Check
+from triptych.core.source import Index, SourceLocation
+
+Access = Literal["load", "store", "atomic"]
+"""What an access does to memory."""
 
 
 class TriptychError(Exception):
@@ -52,6 +57,10 @@ class UnknownName(UsageError):
         return cls(f"unknown {kind} '{name}'", where=where, hint=advice)
 
 
+class UnknownCounter(UnknownName, KeyError):
+    """A counter that no machine counts; or, asked for by subscript, one that the launch or the line did not count."""
+
+
 class ChipError(TriptychError):
     """A chip file lacks a value or holds one that cannot be."""
 
@@ -87,17 +96,107 @@ class ArgumentError(LaunchError):
 class KernelFault(TriptychError):
     """The running kernel did what a device forbids; the launch was stopped."""
 
+    check: ClassVar[Check] = TRAP
+    """The check whose finding the fault is."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: SourceLocation | None = None,
+        hint: str | None = None,
+        frames: tuple[SourceLocation, ...] = (),
+        kernel: str | None = None,
+        thread: Index | None = None,
+        block: Index | None = None,
+    ) -> None:
+        """The text, and beside it what the machine knows of the place; None is what it does not."""
+        super().__init__(message, where=where, hint=hint)
+        self._frames, self._kernel, self._thread, self._block = frames, kernel, thread, block
+
+    @property
+    def frames(self) -> tuple[SourceLocation, ...]:
+        """The callers that the line at `where` was inlined into, innermost first."""
+        return self._frames
+
+    @property
+    def kernel(self) -> str | None:
+        """The kernel's name, as the program's text has it."""
+        return self._kernel
+
+    @property
+    def thread(self) -> Index | None:
+        """`threadIdx` of the thread: x, y and z."""
+        return self._thread
+
+    @property
+    def block(self) -> Index | None:
+        """`blockIdx` of its block: x, y and z."""
+        return self._block
+
 
 class MemoryFault(KernelFault):
-    """An access outside every allocation, or a misaligned one."""
+    """An access outside every allocation, a misaligned one, or a store to what is read-only."""
+
+    check = MEMCHECK
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: SourceLocation | None = None,
+        hint: str | None = None,
+        frames: tuple[SourceLocation, ...] = (),
+        kernel: str | None = None,
+        thread: Index | None = None,
+        block: Index | None = None,
+        access: Access | None = None,
+        space: str | None = None,
+        address: int | None = None,
+        bytes: int | None = None,
+        allocation: str | None = None,
+    ) -> None:
+        """The text, and beside it what the machine knows of the place and the access; None is what it does not."""
+        super().__init__(message, where=where, hint=hint, frames=frames, kernel=kernel, thread=thread, block=block)
+        self._access: Access | None = access
+        self._space, self._address, self._bytes, self._allocation = space, address, bytes, allocation
+
+    @property
+    def access(self) -> Access | None:
+        """`load`, `store` or `atomic`."""
+        return self._access
+
+    @property
+    def space(self) -> str | None:
+        """The memory that it reached for: `global`, `shared`, `local` or `param`; `hbm` on Neuron."""
+        return self._space
+
+    @property
+    def address(self) -> int | None:
+        """Where the thread's access began, in bytes: an address of the space."""
+        return self._address
+
+    @property
+    def bytes(self) -> int | None:
+        """The bytes that the thread asked for."""
+        return self._bytes
+
+    @property
+    def allocation(self) -> str | None:
+        """The name of the nearest allocation, or of the one that may not be written."""
+        return self._allocation
 
 
 class BudgetExceeded(KernelFault):
-    """A kernel ran longer than its budget: most likely it loops for ever."""
+    """A kernel ran longer than its budget: most likely it loops for ever. The warp is not one `thread`."""
+
+    check = BUDGET
 
 
 class DeadlockError(KernelFault):
     """Threads wait for each other and none can go on."""
+
+    check = DEADLOCK
 
 
 class LaunchInterrupted(TriptychError):

@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
+from triptych.core.checks import CHECKS, Check, Severity
 from triptych.core.counters import Counters
-from triptych.core.source import SourceLocation
-
-
-class Severity(Enum):
-    """How bad a finding is."""
-
-    NOTICE = "notice"
-    WARNING = "warning"
-    ERROR = "error"
+from triptych.core.errors import KernelFault
+from triptych.core.source import Index, SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check saw: which check, how bad, what, and where in the author's source."""
+    """What a check saw: which check, how bad, what, and where in the author's source.
+
+    Raises:
+        ValueError: for a check that is not in the table.
+    """
 
     check: str
+    """The name of a row of the table of checks."""
     severity: Severity
     message: str
     where: SourceLocation | None = None
     frames: tuple[SourceLocation, ...] = ()
+    """The callers that the line was inlined into, innermost first."""
+    thread: Index | None = None
+    """The thread in its block, where one is meant."""
+    block: Index | None = None
+    """The block in its grid, where one is meant."""
+
+    def __post_init__(self) -> None:
+        """Refuses a name that is not in the table."""
+        if self.check not in CHECKS:
+            raise ValueError(f"'{self.check}' is not in the table of checks: {', '.join(CHECKS)}")
+
+    @classmethod
+    def of(cls, check: Check, message: str, where: SourceLocation | None = None) -> Finding:
+        """A finding of a row of the table, as severe as the row says."""
+        return cls(check.name, check.severity, message, where)
+
+    @classmethod
+    def of_fault(cls, fault: KernelFault) -> Finding:
+        """The finding of the launch that a fault stopped: the same message and place."""
+        check = fault.check
+        return cls(check.name, check.severity, fault.message, fault.where, fault.frames, fault.thread, fault.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +70,5 @@ class LaunchRecord:
     counters: Counters
     lines: tuple[Line, ...]
     findings: tuple[Finding, ...] = ()
+    checks: tuple[str, ...] = ()
+    """The names of the checks that were in force, those that are always on included."""

@@ -108,3 +108,10 @@ class Plan:
     programs: Mapping[str, Program] = field(default_factory=dict[str, Program])
     inputs: tuple[Handle, ...] = ()
     outputs: tuple[Handle, ...] = ()
+
+    @classmethod
+    def of_launch(cls, program: Program, launch: Launch) -> Plan:
+        """The plan of one launch over arrays that exist: what interactive use runs, a plan at a time."""
+        handles = dict.fromkeys(argument for argument in launch.arguments if isinstance(argument, Handle))
+        written = (handle for handle in handles if handle.storage.writable)
+        return cls((launch,), {launch.program: program}, tuple(handles), tuple(written))

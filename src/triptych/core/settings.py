@@ -6,21 +6,27 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from triptych.core.errors import SettingError
+
+
+def usable_cores() -> int:
+    """The cores that this process may run on."""
+    return len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting, with the environment variable that sets it."""
 
-    chip: str = "h100"
-    """TRIPTYCH_CHIP: whose roofline; a chip's name or the path of a TOML file."""
+    chip: str | None = None
+    """TRIPTYCH_CHIP: whose roofline; a chip's name or the path of a TOML file. The machine's default (`h100` for a GPU,
+    `trn2` for a NeuronCore) where it is not said."""
     target: str | None = None
     """TRIPTYCH_TARGET: the compile target (`sm_80`), the chip's own where it is not said."""
-    workers: int = 1
+    workers: int = field(default_factory=usable_cores)
     """TRIPTYCH_WORKERS: threads over blocks; the number of usable cores where it is not said."""
     cache_folder: Path = Path("~/.cache/triptych")
     """TRIPTYCH_CACHE: the folder of compiled kernels."""
@@ -47,9 +53,9 @@ def _read_environment() -> Settings:
     base = Settings()
     cache = os.environ.get("TRIPTYCH_CACHE")
     return Settings(
-        chip=os.environ.get("TRIPTYCH_CHIP", base.chip),
+        chip=os.environ.get("TRIPTYCH_CHIP"),
         target=os.environ.get("TRIPTYCH_TARGET"),
-        workers=_integer("TRIPTYCH_WORKERS", len(os.sched_getaffinity(0))),
+        workers=_integer("TRIPTYCH_WORKERS", base.workers),
         cache_folder=Path(cache).expanduser() if cache else base.cache_folder.expanduser(),
         cache_bytes=_integer("TRIPTYCH_CACHE_BYTES", base.cache_bytes, least=0),
         budget=_integer("TRIPTYCH_BUDGET", base.budget),

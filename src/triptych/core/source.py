@@ -1,9 +1,12 @@
-"""Places in a user's source."""
+"""Places in a user's source, and in a launch."""
 
 from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass
+
+Index = tuple[int, int, int]
+"""A thread's place in its block, or a block's in its grid: x, y and z."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

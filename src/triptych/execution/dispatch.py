@@ -12,15 +12,15 @@ from triptych.core.errors import PlanError
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Launch, Program
 from triptych.execution.demangle import readable
-from triptych.execution.layout import Bytes
-from triptych.execution.limits import check_launch, limits_of
-from triptych.execution.profile import active_chip
+from triptych.execution.host_memory import Bytes
+from triptych.execution.limits import check_launch
+from triptych.execution.profile import active_checks, active_chip
 
 Memory = Mapping[Storage, Bytes]
 
 
 def execute(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
-    """Runs one launch on the machine of its program, within the limits of the chip in force.
+    """Runs one launch on the machine of its program, within the limits and under the checks in force.
 
     Raises:
         PlanError: for a machine that there is not.
@@ -39,12 +39,12 @@ def _run_gpu(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
     entry = gpu.load(program.text).entries.get(launch.entry)
     if entry is not None:  # else the machine says which entries there are
         check_launch(launch, entry, chip)
-    record = gpu.run_launch(program, launch, memory, limits_of(chip))
+    record = gpu.run_launch(program, launch, memory, active_checks("gpu"))
     return replace(record, kernel=readable(record.kernel))
 
 
 def _run_neuron(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
-    return neuron.run_launch(program, launch, memory)
+    return neuron.run_launch(program, launch, memory, active_checks("neuron"))
 
 
 _MACHINES: Mapping[str, Callable[[Program, Launch, Memory], LaunchRecord]] = {

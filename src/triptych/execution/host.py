@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from triptych.core.dtypes import DTYPES, DType, dtype_of
 from triptych.core.errors import ArgumentError, UnknownName
-from triptych.execution.layout import Extent, HostArray, Owner, label
+from triptych.execution.host_memory import Extent, HostArray, Owner, label
 from triptych.execution.tensors import from_torch, is_tensor, torch_owner
 
 

@@ -8,15 +8,14 @@ from typing import Protocol
 
 from triptych.chips import GpuChip
 from triptych.core.errors import LaunchError
+from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.plan import Launch
-from triptych.gpu import GpuLimits
 
 # CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability": the same from 5.0 to 12.1.
 MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks along x, y and z."""
 MAX_BLOCK = (1024, 1024, 64)
 """Threads along x, y and z."""
-WARP = 32
 
 MAX_PORTABLE_CLUSTER = 8
 """Blocks of a cluster, on every chip that has clusters (the same guide, "Thread Block Clusters")."""
@@ -59,13 +58,6 @@ def check_launch(launch: Launch, entry: Entry, chip: GpuChip) -> None:
     """
     for message, hint in _broken(launch, entry, chip):
         raise LaunchError(f"kernel '{entry.name}': {message}", hint=hint)
-
-
-def limits_of(chip: GpuChip) -> GpuLimits:
-    """The chip's limits, as the machine takes them."""
-    return GpuLimits(
-        max_threads_per_block=chip.max_threads_per_block, shared_bytes_per_block_max=chip.shared_bytes_per_block_max
-    )
 
 
 def _broken(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
@@ -132,7 +124,7 @@ def _broken_cluster(launch: Launch, chip: GpuChip) -> Iterator[tuple[str, str | 
 
 def resident_blocks_per_sm(launch: Launch, entry: Entry, chip: GpuChip) -> int:
     """The blocks that one SM holds at once, as far as threads and shared memory say; PTX does not know registers."""
-    warps = -(-prod(launch.block) // WARP)
+    warps = -(-prod(launch.block) // WARP_SIZE)
     shared = launch.shared_bytes + entry.static_shared_bytes + chip.shared_bytes_reserved_per_block
     by_shared = chip.shared_bytes_per_sm // shared if shared else chip.max_blocks_per_sm
     return min(chip.max_blocks_per_sm, chip.max_warps_per_sm // warps, by_shared)

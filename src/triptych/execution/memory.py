@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from triptych.core.arrays import AddressSpace, Handle, Storage
 from triptych.execution.host import host_array
-from triptych.execution.layout import Bytes, Extent, HostArray, Owner, window
+from triptych.execution.host_memory import Bytes, Extent, HostArray, Owner, window
 
 
 @dataclass(slots=True)
@@ -55,6 +55,17 @@ class Memory:
             offset = host.start - entry.extent.start if host.owner.extent.size else 0
             return Handle(entry.storage, host.dtype, host.shape, host.strides, offset)
 
+    def reserve(self, size: int) -> Storage:
+        """A device address for `size` bytes that a plan will allocate; `adopt` says where they came to lie."""
+        with self._lock:
+            return self._space.place(self._name(size), size)
+
+    def adopt(self, storage: Storage, data: Bytes) -> None:
+        """Binds memory that a plan allocated to the address that was reserved for it, as long as `data` lives."""
+        owner = host_array(data).owner
+        with self._lock:
+            self._entries[owner.extent.start, owner.extent.size] = _Entry(storage, owner.extent, [owner])
+
     def map(self) -> dict[Storage, Bytes]:
         """The bytes of every storage that lives; they keep their owners alive as long as the result does."""
         found: dict[Storage, Bytes] = {}
@@ -90,10 +101,13 @@ class Memory:
 
     def _new(self, host: HostArray) -> _Entry:
         extent = host.owner.extent
-        name = f"array{self._count} ({extent.size} bytes)"
-        self._count += 1
-        storage = self._space.place(name, extent.size, writable=extent.writable)
+        storage = self._space.place(self._name(extent.size), extent.size, writable=extent.writable)
         return _Entry(storage, extent, [host.owner])
+
+    def _name(self, size: int) -> str:
+        name = f"array{self._count} ({size} bytes)"
+        self._count += 1
+        return name
 
     def _lend(self, entry: _Entry, owner: Owner) -> None:
         """Notes the owner, and what may be written now (`array.setflags(write=…)` changes it)."""

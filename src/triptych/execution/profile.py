@@ -6,101 +6,37 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 
 from triptych.chips import DEFAULT_BY_MACHINE, Chip, load
-from triptych.core.counters import Counters
+from triptych.core.checks import CHECKS, Check, in_force
 from triptych.core.errors import UnknownName
-from triptych.core.launches import Finding, LaunchRecord, Line
+from triptych.core.launches import Finding, LaunchRecord
 from triptych.core.settings import settings
-from triptych.execution.checks import CHECKS
-from triptych.model import Roofline, place
-
-_TARGET_PREFIX = {"gpu": "sm_", "neuron": ("trn", "inf")}
-_CAPABILITIES = (75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)
-"""Compute capabilities that NVRTC 13 compiles for."""
-_TARGETS = (*(f"sm_{number}" for number in _CAPABILITIES), "trn1", "trn2", "trn3", "inf2")
-
-
-def check_target(target: str) -> str:
-    """The target itself.
-
-    Raises:
-        UnknownName: where no compiler has it; `sm_90a` and the like count as `sm_90`.
-    """
-    plain = target[:-1] if target.startswith("sm_") and target[-1:] in ("a", "f") else target
-    if plain not in _TARGETS:
-        raise UnknownName.of("compile target", target, _TARGETS)
-    return target
-
-
-@dataclass(frozen=True)
-class LaunchReport:
-    """One executed launch beside the chip that it is placed on."""
-
-    record: LaunchRecord
-    chip: Chip
-
-    @cached_property
-    def roofline(self) -> Roofline:
-        """The launch's place on the chip's roofline, computed when first asked for."""
-        return place(self.record, self.chip)
-
-    @property
-    def kernel(self) -> str:
-        """The kernel's name, as its author wrote it where that is known."""
-        return self.record.kernel
-
-    @property
-    def language(self) -> str:
-        """What the author wrote it in."""
-        return self.record.language
-
-    @property
-    def target(self) -> str:
-        """What it was compiled for (`sm_80`, `trn2`)."""
-        return self.record.target
-
-    @property
-    def grid(self) -> tuple[int, int, int]:
-        """Blocks along x, y and z."""
-        return self.record.grid
-
-    @property
-    def block(self) -> tuple[int, int, int]:
-        """Threads of a block along x, y and z."""
-        return self.record.block
-
-    @property
-    def counters(self) -> Counters:
-        """What the machine counted."""
-        return self.record.counters
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """The same by source line."""
-        return self.record.lines
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What the checks saw."""
-        return self.record.findings
-
-    def __repr__(self) -> str:
-        """The kernel, its grid and block, the chip and how many findings there are."""
-        findings = f", {len(self.findings)} findings" if self.findings else ""
-        return f"<{self.kernel} grid={self.grid} block={self.block} on {self.chip.name}{findings}>"
+from triptych.execution.launch_report import LaunchReport
+from triptych.execution.targets import TARGET_PREFIX, check_target
 
 
 @dataclass(slots=True)
 class Profile:
     """The launches of a `with` block, in order. A profile inside another is seen by both, each with its own chip."""
 
-    chip: Chip
+    asked: Chip | None
+    """The chip that was asked for; None: nobody named one, and each machine has its default."""
     target: str | None
     """The compile target that was asked for; None: the chip's own."""
-    checks: tuple[str, ...] = ()
+    checks: tuple[str, ...] | None = None
+    """The names of the checks that were asked for; None: nobody asked, and those on by default are in force."""
     launches: list[LaunchReport] = field(default_factory=list[LaunchReport])
+
+    @property
+    def chip(self) -> Chip:
+        """Whose roofline launches are placed on, if it can run them: the chip asked for, else the GPUs' default."""
+        return self.asked or self.chip_of("gpu")
+
+    def chip_of(self, machine: str) -> Chip:
+        """The chip of launches on a machine: the one asked for, or the machine's default where that is another's."""
+        return _chip_of(self.asked, machine)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -130,8 +66,9 @@ def profile(
     Args:
         chip: whose roofline: a name, a path of a TOML file or a chip; the one in force where it is not said.
         target: the compile target (`sm_80`); the chip's own where a chip is named, else the one in force.
-        check: names of checks, as a list or separated by commas, for instance `"memcheck"`; the outer
-            profile's where none is said.
+        check: names of checks, as a list or separated by commas, for instance `"racecheck,initcheck"`: they take
+            the place of those that are on by default; what is always on is so in any case. The outer profile's where
+            it is not said.
         all_threads: whether the launches of every thread of the process are meant; else those of this one alone.
 
     Yields:
@@ -142,14 +79,14 @@ def profile(
     """
     outer = current()
     if chip is not None:
-        found = load(chip) if isinstance(chip, str) else chip
+        asked = load(chip) if isinstance(chip, str) else chip
     else:
-        found = outer.chip if outer else _chip(settings().chip)
+        asked = _asked(outer)
         target = target or (outer.target if outer else settings().target)
     if target is not None:
         check_target(target)
-    checks = _check_names(check) if check is not None else (outer.checks if outer else ())
-    new = Profile(found, target, checks)
+    checks = _check_names(check) if check is not None else (outer.checks if outer else None)
+    new = Profile(asked, target, checks)
     if all_threads:
         _of_process.append(new)
         try:
@@ -179,22 +116,34 @@ def current() -> Profile | None:
     return stack[-1] if stack else None
 
 
-def active_checks() -> tuple[str, ...]:
-    """The names of the checks in force."""
+def active_checks(machine: str) -> frozenset[Check]:
+    """The checks that look at a launch on a machine (`gpu`, `neuron`), by the innermost profile."""
     inner = current()
-    return inner.checks if inner else ()
+    return in_force(machine, inner.checks if inner else None)
 
 
 def active_chip(machine: str | None = None) -> Chip:
-    """The chip in force: the innermost profile's, else the settings'.
+    """The chip in force: the innermost profile's, else the settings', else the default of the machine.
 
-    With a `machine` (`gpu`, `neuron`) that the chip in force is none of, the default chip of that machine.
+    With a `machine` (`gpu`, `neuron`) that the chip asked for is none of, the default chip of that machine.
 
     Raises:
         UnknownName: where the settings name a chip that there is not.
     """
-    inner = current()
-    return _for_machine(inner.chip if inner else _chip(settings().chip), machine)
+    asked = _asked(current())
+    return asked if machine is None and asked is not None else _chip_of(asked, machine or "gpu")
+
+
+def _asked(inner: Profile | None) -> Chip | None:
+    """The chip that somebody named: a profile, or the settings."""
+    if inner is not None:
+        return inner.asked
+    name = settings().chip
+    return None if name is None else _chip(name)
+
+
+def _chip_of(asked: Chip | None, machine: str) -> Chip:
+    return asked if asked is not None and asked.machine == machine else _chip(DEFAULT_BY_MACHINE[machine])
 
 
 def _chip(name: str) -> Chip:
@@ -207,23 +156,25 @@ def _named_chip(name: str) -> Chip:
     return load(name)
 
 
-def _for_machine(chip: Chip, machine: str | None) -> Chip:
-    return chip if machine in (None, chip.machine) else _chip(DEFAULT_BY_MACHINE[machine])
-
-
 def active_target(machine: str = "gpu") -> str:
     """The compile target in force for a machine: the one asked for, else that of the chip in force."""
     inner = current()
     asked = inner.target if inner is not None else settings().target
-    if asked is not None and asked.startswith(_TARGET_PREFIX[machine]):
+    if asked is not None and asked.startswith(TARGET_PREFIX[machine]):
         return asked
     return active_chip(machine).target
 
 
 def record_launch(record: LaunchRecord) -> LaunchReport:
     """Notes the launch in every open profile, each with its own chip; returns the innermost one's report."""
-    report = LaunchReport(record, active_chip(record.machine))
+    report = _report(record, _asked(current()))
     for open_profile in _open_profiles():
-        chip = _for_machine(open_profile.chip, record.machine)
-        open_profile.launches.append(report if chip is report.chip else LaunchReport(record, chip))
+        own = _report(record, open_profile.asked)
+        same = (own.chip, own.passed_over) == (report.chip, report.passed_over)
+        open_profile.launches.append(report if same else own)
     return report
+
+
+def _report(record: LaunchRecord, asked: Chip | None) -> LaunchReport:
+    chip = _chip_of(asked, record.machine)
+    return LaunchReport(record, chip, None if asked is None or asked is chip else asked)

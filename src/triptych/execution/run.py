@@ -1,60 +1,114 @@
-"""Runs one launch, or a whole plan, and tells the open profiles."""
+"""Runs plans: on the arrays of this process, as interactive use does, or on data given by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any
 
-from triptych.core.arrays import Storage
-from triptych.core.counters import Counters
-from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault, MemoryFault
-from triptych.core.launches import Finding, LaunchRecord, Severity
-from triptych.core.plan import Launch, Program
-from triptych.execution.demangle import readable
-from triptych.execution.dispatch import execute
-from triptych.execution.layout import Bytes
-from triptych.execution.plans import Choice, PlanRun, run_plan
-from triptych.execution.profile import LaunchReport, record_launch
+from numpy.typing import NDArray
 
-__all__ = ["Choice", "DeviceMemory", "PlanRun", "run_launch", "run_plan"]
+from triptych.core.arrays import Handle, Storage
+from triptych.core.errors import ArgumentError, PlanError
+from triptych.core.plan import Allocate, Choose, Constant, Plan
+from triptych.core.validate import check_plan, storages_of
+from triptych.execution.host import host_array
+from triptych.execution.host_memory import Bytes, Extent, window
+from triptych.execution.launch_report import LaunchReport
+from triptych.execution.memory import Memory
+from triptych.execution.nodes import Choice, State, run_nodes
+from triptych.execution.profile import record_launch
 
-
-class DeviceMemory(Protocol):
-    """Where a launch finds its arrays (`execution.memory.Memory`)."""
-
-    def map(self) -> Mapping[Storage, Bytes]:
-        """The bytes of every storage that a kernel may reach."""
-        ...
+__all__ = ["Choice", "PlanRun", "run_plan", "run_plan_here"]
 
 
-def run_launch(program: Program, launch: Launch, memory: DeviceMemory) -> LaunchReport:
-    """Runs one launch on the machine of its program, and notes it in every open profile, also if a fault stops it.
+@dataclass(frozen=True, slots=True)
+class PlanRun:
+    """What running a plan gave: the launches in order (of alternatives, the winners'), and the outputs as arrays."""
+
+    launches: tuple[LaunchReport, ...]
+    outputs: tuple[NDArray[Any], ...]
+    """In the order of the plan's own; views of the memory that the plan ran on."""
+    choices: tuple[Choice, ...]
+
+
+def run_plan(plan: Plan, data: Mapping[str, object]) -> PlanRun:
+    """Runs `plan` on `data`: one C-ordered array for each storage that the plan does not make itself, by its name.
+
+    The arrays are not copied; what the plan writes to an input is written to them. Open profiles note every launch,
+    also one that a fault stops.
 
     Raises:
-        LaunchError: where it does not fit the chip in force or the kernel.
-        KernelFault: where the kernel did what a device forbids.
+        PlanError: where the plan is inconsistent, or `data` has too few or too many names.
+        ArgumentError: where an array does not fit its storage.
+        LaunchError: where a launch does not fit the chip in force or the kernel.
+        KernelFault: where a kernel did what a device forbids.
     """
+    check_plan(plan)
+    return _run(plan, State(_bind(plan, data)))
+
+
+def run_plan_here(plan: Plan, memory: Memory) -> PlanRun:
+    """Runs a plan whose handles are `memory`'s: on the arrays that these were bound to, and all that those point to.
+
+    What the plan allocates keeps its device address as long as an output that views it lives. Open profiles note every
+    launch, also one that a fault stops.
+
+    Raises:
+        PlanError: where the plan uses what is neither in `memory` nor made by itself.
+        LaunchError: where a launch does not fit the chip in force or the kernel.
+        KernelFault: where a kernel did what a device forbids.
+    """
+    state = State(memory.map())
+    run = _run(plan, state)
+    for storage in _made(plan):
+        memory.adopt(storage, state.buffers[storage])
+    return run
+
+
+def _run(plan: Plan, state: State) -> PlanRun:
+    reports: tuple[LaunchReport, ...] = ()
     try:
-        record = execute(program, launch, memory.map())
-    except KernelFault as fault:
-        record_launch(_stopped(program, launch, fault))
-        raise
-    return record_launch(record)
+        run_nodes(plan, {}, state)
+    finally:
+        reports = tuple(record_launch(record) for record in state.records)
+    outputs = tuple(state.array(handle) for handle in plan.outputs)
+    return PlanRun(reports, outputs, tuple(state.choices))
 
 
-def _stopped(program: Program, launch: Launch, fault: KernelFault) -> LaunchRecord:
-    """The record of a launch that a fault stopped: nothing was counted to its end, and the fault is its finding."""
-    finding = Finding(_CHECKS[type(fault)], Severity.ERROR, fault.message, fault.where)
-    return LaunchRecord(
-        readable(launch.entry), program.machine, program.language, program.target, launch.grid, launch.block,
-        launch.shared_bytes, Counters({}), (), (finding,),
-    )  # fmt: skip
+def _made(plan: Plan) -> set[Storage]:
+    """The storages that the plan makes itself."""
+    made: set[Storage] = set()
+    for node in plan.nodes:
+        match node:
+            case Allocate() | Constant():
+                made.add(node.storage)
+            case Choose():
+                made.update(*(_made(alternative) for alternative in node.alternatives))
+            case _:
+                pass
+    return made
 
 
-_CHECKS: Mapping[type[KernelFault], str] = {
-    MemoryFault: "memcheck",
-    BudgetExceeded: "budget",
-    DeadlockError: "deadlock",
-    KernelFault: "trap",
-}
-"""The name under which a fault of each kind is a finding."""
+def _bind(plan: Plan, data: Mapping[str, object]) -> dict[Storage, Bytes]:
+    made = _made(plan)
+    wanted = {storage.name: storage for storage in storages_of(plan) if storage not in made}
+    missing, superfluous = wanted.keys() - data.keys(), data.keys() - wanted.keys()
+    if missing or superfluous:
+        names = ", ".join(wanted) or "none"
+        wrong = f"missing: {', '.join(sorted(missing))}" if missing else f"unknown: {', '.join(sorted(superfluous))}"
+        raise PlanError(f"plan: it takes data for: {names}; {wrong}")
+    return {storage: _bytes_of(data[name], storage) for name, storage in wanted.items()}
+
+
+def _bytes_of(array: object, storage: Storage) -> Bytes:
+    host = host_array(array)
+    layout = Handle(storage, host.dtype, host.shape, host.strides)
+    if layout.nbytes != storage.size or not layout.contiguous:
+        raise ArgumentError(
+            f"data for '{storage.name}': expected {storage.size} bytes in C order, got {host.label},"
+            f" {layout.nbytes} bytes{'' if layout.contiguous else ' with gaps'}"
+        )
+    if storage.writable and not host.owner.extent.writable:
+        raise ArgumentError(f"data for '{storage.name}': the plan may write it, but the array is read-only")
+    return window(Extent(host.start, storage.size, storage.writable), array)

@@ -10,7 +10,7 @@ from typing import Protocol, TypeGuard
 
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError
-from triptych.execution.layout import Extent, HostArray, Owner, label
+from triptych.execution.host_memory import Extent, HostArray, Owner, label
 
 
 class _Storage(Protocol):

@@ -1,25 +1,40 @@
-"""Where in the user's own code we were called from."""
+"""Where in the author's own code we were called from: the walk up the stack that every language shares."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 from triptych.core.source import SourceLocation
 
-_OURS = str(Path(__file__).parents[1]) + "/"
+# Kernels lie elsewhere in the package too, and their lines count as an author's.
+_LANGUAGES = str(Path(__file__).parent) + "/"
 
 
-def calling_frame() -> FrameType | None:
-    """The innermost frame that runs code outside of triptych."""
-    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+def frames() -> Iterator[FrameType]:
+    """The frames of the stack, from the caller's outwards."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # nothing public is as fast
+    while frame is not None:
+        yield frame
         frame = frame.f_back
-    return frame
 
 
-def calling_location() -> SourceLocation | None:
-    """The line of that frame."""
-    frame = calling_frame()
+def calling_frame(*foreign: str) -> FrameType | None:
+    """The innermost frame of a file that is no language's own, nor has a name that starts with one of `foreign`."""
+    skipped = (_LANGUAGES, *foreign)
+    return next((frame for frame in frames() if not frame.f_code.co_filename.startswith(skipped)), None)
+
+
+def calling_location(*foreign: str) -> SourceLocation | None:
+    """The line of that frame; None where the stack has no such frame."""
+    frame = calling_frame(*foreign)
     return None if frame is None else SourceLocation(frame.f_code.co_filename, frame.f_lineno)
+
+
+def author_location() -> SourceLocation:
+    """The innermost line that is no language's own: there is one, for something called the language."""
+    found = calling_location()
+    assert found is not None
+    return found

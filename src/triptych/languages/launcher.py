@@ -8,11 +8,11 @@ from operator import index
 from typing import Protocol, SupportsIndex, cast
 
 from triptych.core.errors import ArgumentError, LaunchError, UsageError
-from triptych.core.plan import Launch, Program
+from triptych.core.plan import Launch, Plan, Program
 from triptych.execution.demangle import readable
+from triptych.execution.launch_report import LaunchReport
 from triptych.execution.memory import memory
-from triptych.execution.profile import LaunchReport
-from triptych.execution.run import run_launch
+from triptych.execution.run import run_plan_here
 from triptych.languages.arguments import PtxParameter, Slot, convert, signature
 from triptych.languages.calling import calling_location
 from triptych.languages.parameters import Parameter
@@ -126,8 +126,8 @@ class Kernel:
     def _error(self, message: str) -> LaunchError:
         return LaunchError(f"kernel '{self.name}': {message}", where=calling_location(), hint=_USE)
 
-    def launch(self, how: Configuration, arguments: Sequence[object]) -> Launch:
-        """The launch as a plan holds it.
+    def plan(self, how: Configuration, arguments: Sequence[object]) -> Plan:
+        """The plan of one launch.
 
         Raises:
             ArgumentError: where the arguments do not fit the kernel's parameters.
@@ -137,7 +137,7 @@ class Kernel:
         except ArgumentError as error:
             error.where = error.where or calling_location()
             raise
-        return Launch(
+        launch = Launch(
             program=self.entry.name,
             entry=self.entry.name,
             grid=how.grid,
@@ -147,6 +147,7 @@ class Kernel:
             cluster=how.cluster,
             cooperative=how.cooperative,
         )
+        return Plan.of_launch(self.program, launch)
 
     def __call__(self, *arguments: object) -> LaunchReport:
         """Always an error: a kernel needs a grid and a block before it can be called."""
@@ -166,13 +167,13 @@ class BoundKernel:
     kernel: Kernel
     configuration: Configuration
 
-    def launch(self, *arguments: object) -> Launch:
-        """The launch as a plan holds it, without running it.
+    def plan(self, *arguments: object) -> Plan:
+        """The plan that a call with these arguments runs, without running it: no data in it, and it can be shipped.
 
         Raises:
             ArgumentError: where the arguments do not fit the kernel's parameters.
         """
-        return self.kernel.launch(self.configuration, arguments)
+        return self.kernel.plan(self.configuration, arguments)
 
     def __call__(self, *arguments: object) -> LaunchReport:
         """Runs the kernel to its end on the simulated device; what it stores is in the arrays when this returns.
@@ -190,9 +191,9 @@ class BoundKernel:
             LaunchError: where the launch does not fit the chip in force or the kernel.
             KernelFault: where the kernel did what a device forbids.
         """
-        launch = self.launch(*arguments)
+        plan = self.plan(*arguments)
         try:
-            return run_launch(self.kernel.program, launch, memory())
+            return run_plan_here(plan, memory()).launches[0]
         except LaunchError as error:
             error.where = error.where or calling_location()
             raise

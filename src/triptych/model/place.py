@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from triptych.chips import Chip, GpuChip, NeuronChip
+from triptych.core.counters import known_counters
 from triptych.core.errors import UsageError
 from triptych.core.launches import LaunchRecord
 from triptych.model.pipes import Work, dominant, work_by_pipe
 from triptych.model.roofline import Roof, Roofline, Traffic
 from triptych.model.traffic import LEVELS, bandwidths
+
+SCHEDULERS = 4
+"""Warp schedulers of an SM, each of which issues one warp instruction a clock.
+
+Source: NVIDIA CUDA C++ Programming Guide, the multiprocessor of compute capability 7.x to 9.0.
+"""
+_WAVEFRONTS = known_counters("shared.load.wavefronts", "shared.store.wavefronts", "shared.atomic.wavefronts")
 
 
 def place(record: LaunchRecord, chip: Chip) -> Roofline:
@@ -17,10 +27,11 @@ def place(record: LaunchRecord, chip: Chip) -> Roofline:
     touches, read once and written once. The floor is the longest of the roofs that every program for this work has:
     each pipe's FLOPs at its dense peak, and the compulsory bytes at DRAM's peak bandwidth.
 
-    The estimate is the launch overhead plus the longest of all roofs, which adds what this program asks of L2 (or of
-    the NeuronCore's engines and DMA queues). It takes every peak for achievable, and hit rates of L1 for 0; it knows
-    nothing of occupancy, latency, instruction issue or waves, so a real launch is slower. The overhead is added, not
-    taken as one more roof, because the work starts when the launch has happened.
+    The estimate is the launch overhead plus the longest of all roofs, which adds what this program asks of L2, of
+    shared memory and of the warp schedulers (or of the NeuronCore's engines and DMA queues). It takes every peak for
+    achievable, hit rates of L1 for 0 and a PTX instruction for one of the chip's; it knows nothing of occupancy,
+    latency or waves, so a real launch is slower. The overhead is added, not taken as one more roof, because the work
+    starts when the launch has happened.
 
     Raises:
         UsageError: where the launch ran on a machine of another kind than the chip.
@@ -81,18 +92,28 @@ def _memory_roofs(traffic: tuple[Traffic, ...], chip: Chip) -> tuple[Roof, ...]:
 
 
 def _engine_roofs(record: LaunchRecord, chip: Chip) -> tuple[Roof, ...]:
-    """Elements through a NeuronCore's engines, one a lane and cycle. A GPU's pipes are in the FLOPs already."""
-    if isinstance(chip, GpuChip):
-        return ()
-    engines = (
-        ("vector", chip.vector_lanes * chip.vector_clock_hz),
-        ("scalar", chip.scalar_lanes * chip.scalar_clock_hz),
-        ("gpsimd", chip.gpsimd_lanes * chip.gpsimd_clock_hz),
-    )
-    counted = ((name, record.counters.value(f"elements.{name}"), rate) for name, rate in engines)
-    return tuple(
-        Roof(f"{name} engine", count, "elements", rate, required=False) for name, count, rate in counted if count
-    )
+    """What this program asks of the units that are no pipe of FLOPs, at their peak rates."""
+    rows = _sm_units(record, chip) if isinstance(chip, GpuChip) else _core_engines(record, chip)
+    return tuple(Roof(name, amount, unit, rate, required=False) for name, amount, unit, rate in rows if amount)
+
+
+def _sm_units(record: LaunchRecord, chip: GpuChip) -> Iterator[tuple[str, int | float, str, float]]:
+    """One wavefront a clock and SM, and one warp instruction a clock and scheduler."""
+    clocks = chip.sm_count * chip.clock_hz
+    wavefronts = sum(record.counters.value(name) for name in _WAVEFRONTS)
+    yield "shared memory (wavefronts)", wavefronts, "wavefronts", clocks
+    yield "issue (warp instructions)", record.counters.value("instructions.warp"), "instructions", SCHEDULERS * clocks
+
+
+def _core_engines(record: LaunchRecord, chip: NeuronChip) -> Iterator[tuple[str, int | float, str, float]]:
+    """Elements through a NeuronCore's engines, one a lane and cycle."""
+    rates = {
+        "vector": chip.vector_lanes * chip.vector_clock_hz,
+        "scalar": chip.scalar_lanes * chip.scalar_clock_hz,
+        "gpsimd": chip.gpsimd_lanes * chip.gpsimd_clock_hz,
+    }
+    for name, rate in rates.items():
+        yield f"{name} engine", record.counters.value(f"elements.{name}"), "elements", rate
 
 
 def _overhead(record: LaunchRecord, chip: Chip) -> float:

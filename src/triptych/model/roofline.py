@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from triptych.core.counters import Counter, Provenance
+from triptych.core.counter_table import COUNTER_ROW
+from triptych.core.counters import Counter
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +85,19 @@ class Roofline:
 
     def counters(self) -> Mapping[str, Counter]:
         """The modelled numbers by name, as a report lists them under `model`."""
-        rows: list[tuple[str, float, str]] = [
-            ("floor", self.floor_s, "s"),
-            ("estimate", self.estimate_s, "s"),
-            ("launch_overhead", self.launch_overhead_s, "s"),
-            ("ridge_point", self.ridge_point, "FLOP/byte"),
+        rows: list[tuple[str, str, float]] = [
+            ("floor", "", self.floor_s),
+            ("estimate", "", self.estimate_s),
+            ("launch_overhead", "", self.launch_overhead_s),
+            ("ridge_point", "", self.ridge_point),
         ]
-        rows += [(f"roof.{roof.name}", roof.seconds, "s") for roof in self.roofs]
+        rows += [("roof.<name>", roof.name, roof.seconds) for roof in self.roofs]
         for traffic in self.traffic:
-            rows.append((f"bytes.{traffic.level}", traffic.bytes, "bytes"))
-            rows.append((f"intensity.{traffic.level}", traffic.intensity, "FLOP/byte"))
-        return {name: Counter(value, unit, Provenance.MODELLED) for name, value, unit in rows}
+            rows.append(("bytes.<level>", traffic.level, traffic.bytes))
+            rows.append(("intensity.<level>", traffic.level, traffic.intensity))
+        return dict(_modelled(*row) for row in rows)
+
+
+def _modelled(pattern: str, name: str, value: float) -> tuple[str, Counter]:
+    row = COUNTER_ROW["model"][pattern]
+    return row.named(name), Counter(value, row.unit, row.provenance)

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from triptych.chips import Chip, GpuChip, NeuronChip
-from triptych.core.counters import Counters
-
-SECTOR_BYTES = 32
-"""The unit of a request from L1 to L2 on every GPU since Maxwell."""
+from triptych.core.counters import Counters, known_counters
+from triptych.core.gpu_facts import SECTOR_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +19,10 @@ class Level:
     bytes_each: int
     compulsory: bool
     """Whether any program that does this work must move these bytes."""
+
+    def __post_init__(self) -> None:
+        """`UnknownCounter` for a counter that is none."""
+        known_counters(*self.counters)
 
     def bytes(self, counters: Counters) -> int:
         """The bytes moved at this level."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from triptych.core.counters import Counters
+from triptych.core.counters import Counters, known_counters
 from triptych.report.launch import Launch
 from triptych.report.quantities import count, duration, extent, percent, ratio, size
 
@@ -50,13 +50,21 @@ def quotient(counters: Counters, upper: Sequence[str], lower: Sequence[str]) -> 
 
 _GLOBAL = ("global.load", "global.store", "global.atomic")
 _SHARED = ("shared.load", "shared.store")
-SECTORS = tuple(f"{kind}.sectors" for kind in _GLOBAL)
-REQUESTS = tuple(f"{kind}.requests" for kind in _GLOBAL)
-CONFLICTS = tuple(f"{kind}.bank_conflicts" for kind in _SHARED)
+SECTORS = known_counters(*(f"{kind}.sectors" for kind in _GLOBAL))
+REQUESTS = known_counters(*(f"{kind}.requests" for kind in _GLOBAL))
+CONFLICTS = known_counters(*(f"{kind}.bank_conflicts" for kind in _SHARED))
+_DIVERGENT = known_counters("branches.divergent")
+_BRANCHES = known_counters("branches")
 
 
 def _counted(*names: str) -> Callable[[Launch], str]:
+    known_counters(*names)
     return lambda launch: count(total(launch.record.counters, *names))
+
+
+def _sized(*names: str) -> Callable[[Launch], str]:
+    known_counters(*names)
+    return lambda launch: size(total(launch.record.counters, *names))
 
 
 def _sectors_per_request(launch: Launch) -> str:
@@ -65,7 +73,7 @@ def _sectors_per_request(launch: Launch) -> str:
 
 
 def _divergence(launch: Launch) -> str:
-    value = quotient(launch.record.counters, ("branches.divergent",), ("branches",))
+    value = quotient(launch.record.counters, _DIVERGENT, _BRANCHES)
     return ABSENT if value is None else percent(value)
 
 
@@ -79,6 +87,7 @@ _ROOFLINE = (
     Column("bound", Origin.MODELLED, lambda launch: launch.roofline.bound, left=True),
     Column("floor", Origin.MODELLED, lambda launch: duration(launch.roofline.floor_s)),
     Column("estimate", Origin.MODELLED, lambda launch: duration(launch.roofline.estimate_s)),
+    Column("limited\nby", Origin.MODELLED, lambda launch: launch.roofline.limited_by.partition(" (")[0], left=True),
     Column("floor/\nestimate", Origin.MODELLED, lambda launch: percent(launch.roofline.fraction)),
 )
 
@@ -106,8 +115,8 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("FLOPs", Origin.COUNTED, lambda launch: count(launch.roofline.flops)),
         Column("HBM\nbytes", Origin.MODELLED, _traffic(0)),
         Column("DMA\nbytes", Origin.COUNTED, _traffic(1)),
-        Column("SBUF\n/part.", Origin.COUNTED, lambda launch: size(launch.record.counters.value("sbuf.peak_bytes"))),
-        Column("PSUM\n/part.", Origin.COUNTED, lambda launch: size(launch.record.counters.value("psum.peak_bytes"))),
+        Column("SBUF\n/part.", Origin.COUNTED, _sized("sbuf.peak_bytes")),
+        Column("PSUM\n/part.", Origin.COUNTED, _sized("psum.peak_bytes")),
         *_ROOFLINE,
     ),
 }  # fmt: skip

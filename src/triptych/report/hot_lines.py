@@ -6,27 +6,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from triptych.core.counters import Counter, Counters
+from triptych.core.counter_table import COUNTED, COUNTER_ROW
+from triptych.core.counters import Counter, Counters, known_counters
 from triptych.core.source import SourceLocation
+from triptych.model.pipes import PREFIX
 from triptych.report.columns import ABSENT, CONFLICTS, REQUESTS, SECTORS, quotient, total
 from triptych.report.launch import Launch
 from triptych.report.quantities import count, percent, ratio, size
 
 INSTRUCTIONS: Mapping[str, tuple[str, ...]] = {
-    "gpu": ("instructions.warp",),
-    "neuron": tuple(f"instructions.{engine}" for engine in ("tensor", "vector", "scalar", "gpsimd", "dma")),
+    "gpu": known_counters("instructions.warp"),
+    "neuron": known_counters(*(f"instructions.{name}" for name in ("tensor", "vector", "scalar", "gpsimd", "dma"))),
 }
 """By machine: what counts as an instruction of a line."""
 
-_FLOPS = tuple(
-    f"flops.{pipe}"
-    for pipe in (
-        *("f32", "f64", "f16", "bf16", "vector", "scalar", "gpsimd"),
-        *(f"tensor.{dtype}" for dtype in ("f16", "bf16", "tf32", "f64", "s8", "fp8", "f32")),
-    )
-)
+_FLOPS = tuple(sorted(name for name in COUNTED if name.startswith(PREFIX)))
+_DMA = known_counters("dma.load.bytes", "dma.store.bytes")
 _Key = TypeVar("_Key")
-_DMA = ("dma.load.bytes", "dma.store.bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +53,7 @@ def _sectors_per_request(line: HotLine) -> str:
 
 
 def _summed(*names: str) -> Callable[[HotLine], str]:
+    known_counters(*names)
     return lambda line: count(total(line.counters, *names))
 
 
@@ -90,7 +87,7 @@ def hot_lines(launches: Iterable[Launch], per_kernel: int = 5) -> list[HotLine]:
             lines.setdefault(line.where, []).append(line.counters)
     found: list[HotLine] = []
     for (kernel, machine, language), lines in gathered.items():
-        sums = {where: _sum(several) for where, several in lines.items()}
+        sums = {where: _sum(several, machine) for where, several in lines.items()}
         cost = _costs(sums, machine)
         ordered = sorted(sums, key=lambda where: (-max(cost[where]), where))[:per_kernel]
         found += [HotLine(kernel, machine, language, where, sums[where], cost[where][0]) for where in ordered]
@@ -103,7 +100,7 @@ def lines_of(launch: Launch) -> list[HotLine]:
     gathered: dict[tuple[SourceLocation, tuple[SourceLocation, ...]], list[Counters]] = {}
     for line in record.lines:
         gathered.setdefault((line.where, line.frames), []).append(line.counters)
-    found = {key: _sum(several) for key, several in gathered.items()}
+    found = {key: _sum(several, record.machine) for key, several in gathered.items()}
     cost = _costs(found, record.machine)
     ordered = sorted(found, key=lambda key: (-max(cost[key]), key))
     return [
@@ -112,15 +109,15 @@ def lines_of(launch: Launch) -> list[HotLine]:
     ]
 
 
-def _sum(several: Sequence[Counters]) -> Counters:
-    """Counts add; a ratio (lanes) is left out, since a sum of ratios means nothing."""
+def _sum(several: Sequence[Counters], machine: str) -> Counters:
+    """Counts add; what does not (a ratio) is left out."""
+    rows = COUNTER_ROW[machine]
     sums: dict[str, Counter] = {}
     for counters in several:
         for name, counter in counters.items():
-            if counter.unit == "lanes":
-                continue
-            before = sums[name].value if name in sums else 0
-            sums[name] = Counter(before + counter.value, counter.unit, counter.provenance)
+            if rows[name].adds:
+                before = sums[name].value if name in sums else 0
+                sums[name] = Counter(before + counter.value, counter.unit, counter.provenance)
     return Counters(sums)
 
 

@@ -67,8 +67,9 @@ def launch_json(launch: Launch) -> dict[str, Any]:
         "counters": _counters(record.counters),
         "model": _counters(launch.roofline.counters()),
         "roofline": _roofline(launch.roofline),
-        "notes": list(launch.roofline.notes),
+        "notes": list(launch.notes),
         "lines": [_line(line) for line in record.lines],
+        "checks": list(record.checks),
         "findings": [_finding(finding) for finding in record.findings],
     }
 
@@ -129,4 +130,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "file": None if where is None else where.file,
         "line": None if where is None else where.line,
         "frames": _frames(finding.frames),
+        "thread": None if finding.thread is None else list(finding.thread),
+        "block": None if finding.block is None else list(finding.block),
     }

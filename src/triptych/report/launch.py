@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from triptych.core.launches import Severity
-from triptych.execution.profile import LaunchReport
+from triptych.core.checks import Severity
+from triptych.execution.launch_report import LaunchReport
 
 Launch = LaunchReport
 """A launch's record, its chip, and its place on the chip's roofline."""

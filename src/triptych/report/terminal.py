@@ -12,7 +12,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from triptych.core.launches import Finding, Severity
+from triptych.core.checks import CHECKS, MACHINES, Severity
+from triptych.core.launches import Finding
 from triptych.report.columns import COLUMNS, Column
 from triptych.report.groups import identity
 from triptych.report.hot_lines import LINE_COLUMNS, HotLine, LineColumn, hot_lines
@@ -43,9 +44,17 @@ class _Row:
 
 
 def report(
-    launches: Sequence[Launch], width: int, *, lines_per_kernel: int = 5, failed: bool = False
+    launches: Sequence[Launch],
+    width: int,
+    *,
+    lines_per_kernel: int = 5,
+    failed: bool = False,
+    asked: Iterable[str] = (),
 ) -> RenderableType:
-    """The whole report for a terminal of `width` columns; `failed`: the script ended with an error."""
+    """The whole report for a terminal of `width` columns.
+
+    `failed`: the script ended with an error; `asked`: the names of the checks that were asked for.
+    """
     if not launches:
         return Text(f"triptych: the script launched no kernel{' that finished' if failed else ''}.")
     parts: list[RenderableType] = [*_heads(launches)]
@@ -56,6 +65,7 @@ def report(
     parts += _line_tables(hot_lines(launches, lines_per_kernel), width)
     parts += _findings(launches)
     parts += _notes(launches)
+    parts += _unused(launches, asked)
     return Group(*parts)
 
 
@@ -165,7 +175,7 @@ def _notes(launches: Sequence[Launch]) -> Iterable[Text]:
     yield Text()
     times: dict[str, int] = {}
     for launch in launches:
-        for note in launch.roofline.notes:
+        for note in launch.notes:
             times[note] = times.get(note, 0) + 1
     for note, seen in times.items():
         yield Text(note if seen == len(launches) else f"{note} ({seen} of {len(launches)} launches)", "dim")
@@ -175,3 +185,12 @@ def _notes(launches: Sequence[Launch]) -> Iterable[Text]:
         "for achievable.",
         "dim",
     )
+
+
+def _unused(launches: Sequence[Launch], asked: Iterable[str]) -> Iterable[Text]:
+    """The checks that were asked for and looked at no launch."""
+    used = {name for launch in launches for name in launch.record.checks}
+    for name in asked:
+        if name not in used:
+            machines = " and ".join(MACHINES[machine] for machine in CHECKS[name].when)
+            yield Text(f"No launch was one for {name}, which works on {machines}.", "dim")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from triptych.core.errors import PtxSyntaxError
 from triptych.core.source import SourceLocation
-from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks
+from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks, instruction_effect
+from triptych.gpu.isa.table import Effect
 from triptych.gpu.syntax.ast import BranchTargets, Function, Instruction, Label, Symbol
-
-LEAVING = frozenset(("ret", "exit", "trap"))
-TERMINATORS = frozenset(("bra", "brx", *LEAVING))
 
 
 @dataclass(slots=True)
@@ -22,21 +19,19 @@ class _Piece:
     instructions: list[Instruction] = field(default_factory=list[Instruction])
 
 
-def build_blocks(
-    function: Function, is_boundary: Callable[[Instruction], bool] | None = None, *, name: str = "<ptx>"
-) -> FlowGraph:
+def build_blocks(function: Function, *, name: str = "<ptx>") -> FlowGraph:
     """Cut a function with a body into basic blocks.
 
-    A block ends after `bra`, `brx.idx`, `ret`, `exit` and `trap`, guarded or not, before a label that a branch names
-    (others only serve debug information), and after each instruction for which `is_boundary` holds. Unreachable blocks
-    are kept. An empty body gives one empty block, and so does a label at the end that a branch names (compilers write
-    it where the source promises that it is never reached): both fall through to the exit.
+    A block ends after what chooses the next one (`bra`, `ret` …), guarded or not, after a barrier of the launch's
+    block, and before a label that a branch names (others only serve debug information). Unreachable blocks are kept.
+    An empty body gives one empty block, and so does a label at the end that a branch names (compilers write it where
+    the source promises that it is never reached): both fall through to the exit.
 
     Raises:
         PtxSyntaxError: the body's end can be reached by falling off it; a branch has no such label. `name` is the
             file's name in the error.
     """
-    pieces = _cut(function, is_boundary)
+    pieces = _cut(function)
     if not pieces:
         return connect_blocks([Block(0, (), (), (), 1)])
     numbers = {label: index for index, piece in enumerate(pieces) for label in piece.labels}
@@ -56,7 +51,7 @@ def build_blocks(
     return connect_blocks(blocks)
 
 
-def _cut(function: Function, is_boundary: Callable[[Instruction], bool] | None) -> list[_Piece]:
+def _cut(function: Function) -> list[_Piece]:
     named = _find_named_labels(function)
     pieces: list[_Piece] = []
     piece = _Piece()
@@ -70,7 +65,8 @@ def _cut(function: Function, is_boundary: Callable[[Instruction], bool] | None) 
             piece.labels.append(statement.name)
         elif isinstance(statement, Instruction):
             piece.instructions.append(statement)
-            if statement.mnemonic in TERMINATORS or (is_boundary is not None and is_boundary(statement)):
+            effect = instruction_effect(statement)
+            if effect.ends_block or effect is Effect.BLOCK_BARRIER:
                 pieces.append(piece)
                 piece = _Piece()
     if piece.instructions or piece.labels:
@@ -83,7 +79,7 @@ def _find_named_labels(function: Function) -> set[str]:
     for statement in function.body or ():
         if isinstance(statement, BranchTargets):
             named.update(statement.labels)
-        elif isinstance(statement, Instruction) and statement.mnemonic == "bra":
+        elif isinstance(statement, Instruction) and instruction_effect(statement) is Effect.BRANCH:
             named.update(operand.name for operand in statement.operands if isinstance(operand, Symbol))
     return named
 
@@ -92,21 +88,22 @@ def _always_leaves(piece: _Piece) -> bool:
     if not piece.instructions:
         return False
     last = piece.instructions[-1]
-    return last.mnemonic in TERMINATORS and last.guard is None
+    return instruction_effect(last).ends_block and last.guard is None
 
 
 def _find_targets(
     piece: _Piece, numbers: dict[str, int], tables: dict[str, BranchTargets], leave: int, where: SourceLocation
 ) -> tuple[int, ...]:
     last = piece.instructions[-1] if piece.instructions else None
-    if last is None or last.mnemonic not in TERMINATORS:
+    effect = Effect.NONE if last is None else instruction_effect(last)
+    if last is None or not effect.ends_block:
         return ()
-    if last.mnemonic in LEAVING:
+    if effect.leaves:
         return (leave,)
     target = last.operands[-1] if last.operands else None
     if not isinstance(target, Symbol):
         raise PtxSyntaxError(f"the last operand of '{last.opcode}' must be a label", where=where)
-    if last.mnemonic == "bra":
+    if effect is Effect.BRANCH:
         labels = (target.name,)
     elif target.name in tables:
         labels = tables[target.name].labels

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from triptych.gpu.isa.table import Effect, effect_of
 from triptych.gpu.syntax.ast import Instruction
+
+
+def instruction_effect(instruction: Instruction) -> Effect:
+    """What an instruction does, whether its operands fit or not."""
+    return effect_of(instruction.mnemonic, instruction.modifiers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,18 @@ class Block:
     def terminator(self) -> Instruction | None:
         """The last instruction where it chooses the next block, None where the block only falls through."""
         return self.instructions[-1] if self.targets else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the threads of the launch's block wait for each other at its end."""
+        return bool(self.instructions) and instruction_effect(self.instructions[-1]) is Effect.BLOCK_BARRIER
+
+    @property
+    def only_ends(self) -> bool:
+        """Whether it does nothing but end its lanes."""
+        if len(self.instructions) != 1 or self.fall_through is not None:
+            return False
+        return instruction_effect(self.instructions[0]) is Effect.END
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,17 @@
 """The PTX instruction table: importing this package fills it, in the order of the manual's chapters."""
 
 from triptych.gpu.isa import (
+    accesses,
     approximate,
     atomics,
+    comparison,
     control,
     conversion,
+    extended,
+    fields,
     floating,
+    formats,
+    hints,
     integer,
     logic,
     movement,
@@ -14,7 +20,24 @@ from triptych.gpu.isa import (
 )
 from triptych.gpu.isa.table import TABLE, Effect, Form, OperandSlot, Pipe, Row, find_form
 
-MODULES = (integer, floating, narrow, approximate, logic, movement, conversion, control, atomics, warps)
+MODULES = (
+    integer,
+    fields,
+    extended,
+    floating,
+    narrow,
+    approximate,
+    comparison,
+    logic,
+    movement,
+    accesses,
+    conversion,
+    formats,
+    control,
+    atomics,
+    warps,
+    hints,
+)
 """The modules that hold the rows."""
 
 __all__ = ["MODULES", "TABLE", "Effect", "Form", "OperandSlot", "Pipe", "Row", "find_form"]

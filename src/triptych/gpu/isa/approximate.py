@@ -6,7 +6,7 @@ Each is computed more exactly than the manual asks, by the same primitives on ev
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.modifiers import flush, from_single, to_single
@@ -41,7 +41,7 @@ def _exp2(m: Machine[V], a: V) -> V:
     return value
 
 
-@row("ex2.approx{.ftz}.f32 d, a", section="9.7.3.20", pipe=Pipe.SPECIAL, flops=1)
+@row("ex2.approx{.ftz}.f32 d, a", section="9.7.3.21", pipe=Pipe.SPECIAL, flops=1)
 def ex2(m: Machine[V], f: Form, a: V) -> V:
     """d = 2^a."""
     return flush(m, f, _exp2(m, flush(m, f, a)))
@@ -64,7 +64,7 @@ _LOG_TERMS = [2 / math.log(2) / (2 * k + 1) for k in range(6, -1, -1)]
 """log2 m = (2 / ln 2) · Σ s^(2k+1) / (2k+1), s = (m - 1) / (m + 1), |s| ≤ 0.172: the rest is below 2^-38."""
 
 
-@row("lg2.approx{.ftz}.f32 d, a", section="9.7.3.19", pipe=Pipe.SPECIAL, flops=1)
+@row("lg2.approx{.ftz}.f32 d, a", section="9.7.3.20", pipe=Pipe.SPECIAL, flops=1)
 def lg2(m: Machine[V], f: Form, a: V) -> V:
     """d = log2 a."""
     a = flush(m, f, a)
@@ -149,7 +149,7 @@ def _circular(m: Machine[V], a: V, quadrant: int) -> V:
     return m.resize_float(F64, F32, value)
 
 
-@row("sin.approx{.ftz}.f32 d, a", section="9.7.3.17", pipe=Pipe.SPECIAL, flops=1)
+@row("sin.approx{.ftz}.f32 d, a", section="9.7.3.18", pipe=Pipe.SPECIAL, flops=1)
 def sin(m: Machine[V], f: Form, a: V) -> V:
     """d = sin a."""
     a = flush(m, f, a)
@@ -157,15 +157,14 @@ def sin(m: Machine[V], f: Form, a: V) -> V:
     return flush(m, f, m.select(F32, zero, a, _circular(m, a, 0)))
 
 
-@row("cos.approx{.ftz}.f32 d, a", section="9.7.3.18", pipe=Pipe.SPECIAL, flops=1)
+@row("cos.approx{.ftz}.f32 d, a", section="9.7.3.19", pipe=Pipe.SPECIAL, flops=1)
 def cos(m: Machine[V], f: Form, a: V) -> V:
     """d = cos a."""
     return flush(m, f, _circular(m, flush(m, f, a), 1))
 
 
-@row("tanh.approx.f32 d, a", section="9.7.3.21", pipe=Pipe.SPECIAL, flops=1)
-def tanh(m: Machine[V], f: Form, a: V) -> V:
-    """d = tanh a, as 1 - 2 / (1 + e^2a); small a by its series."""
+def _tanh(m: Machine[V], a: V) -> V:
+    """tanh a, as 1 - 2 / (1 + e^2a); small a by its series."""
     limit = m.constant(F32, 10.0)
     low = m.constant(F32, -10.0)
     inside = m.select(F32, m.compare(F32, "gt", a, limit), limit, a)
@@ -180,3 +179,62 @@ def tanh(m: Machine[V], f: Form, a: V) -> V:
     size = m.bitcast(U32, F32, m.bit_and(U32, m.bitcast(F32, U32, a), m.constant(U32, 0x7FFF_FFFF)))
     value = m.select(F32, m.compare(F32, "lt", size, m.constant(F32, 0.125)), small, large)
     return m.select(F32, m.compare(F32, "nan", a, a), a, value)
+
+
+@row("tanh.approx.f32 d, a", section="9.7.3.22", pipe=Pipe.SPECIAL, flops=1)
+def tanh(m: Machine[V], f: Form, a: V) -> V:
+    """d = tanh a."""
+    return _tanh(m, a)
+
+
+@row("tanh.approx.type d, a", types="f16 f16x2 bf16 bf16x2", section="9.7.4.9", pipe=Pipe.SPECIAL, flops=1)
+def tanh_narrow(m: Machine[V], f: Form, a: V) -> V:
+    """d = tanh a."""
+
+    def of_one(t: ScalarType, x: V) -> V:
+        return from_single(m, t, _tanh(m, to_single(m, t, x)))
+
+    return either(m, f, of_one, a)
+
+
+# --- Doubles ------------------------------------------------------------------------------------------------------
+
+_UPPER_HALF = 0xFFFF_FFFF_0000_0000
+
+
+def _flush_double(m: Machine[V], a: V) -> V:
+    """Subnormal doubles become zeros of the same sign."""
+    bits = m.bitcast(F64, U64, a)
+    exponent = m.bit_and(U64, bits, m.constant(U64, 0x7FF0_0000_0000_0000))
+    sign = m.bit_and(U64, bits, m.constant(U64, 1 << 63))
+    small = m.compare(U64, "eq", exponent, m.constant(U64, 0))
+    return m.bitcast(U64, F64, m.select(U64, small, sign, bits))
+
+
+def _by_upper_half(m: Machine[V], a: V, function: Callable[[V], V]) -> V:
+    """A function of a double's upper 32 bits, rounded to the upper 32 bits; subnormals are zeros."""
+    half = m.constant(U64, _UPPER_HALF)
+    upper = _flush_double(m, m.bitcast(U64, F64, m.bit_and(U64, m.bitcast(F64, U64, a), half)))
+    exact = function(upper)
+    bits = m.bitcast(F64, U64, exact)
+    rounded = m.bit_and(U64, m.add(U64, bits, m.constant(U64, 1 << 31)), half)
+    value = _flush_double(m, m.bitcast(U64, F64, rounded))
+    return m.select(F64, m.compare(F64, "nan", a, exact), m.constant(F64, math.nan), value)
+
+
+@row("rcp.approx.ftz.f64 d, a", section="9.7.3.14", pipe=Pipe.SPECIAL, flops=1)
+def rcp_double(m: Machine[V], f: Form, a: V) -> V:
+    """d = 1 / a, from the upper 32 bits of a to the upper 32 of d; the lower ones are 0."""
+    return _by_upper_half(m, a, lambda x: m.float_div(F64, m.constant(F64, 1.0), x))
+
+
+@row("rsqrt.approx.ftz.f64 d, a", section="9.7.3.17", pipe=Pipe.SPECIAL, flops=1)
+def rsqrt_double(m: Machine[V], f: Form, a: V) -> V:
+    """d = 1 / √a, from the upper 32 bits of a to the upper 32 of d; the lower ones are 0."""
+    return _by_upper_half(m, a, lambda x: m.float_div(F64, m.constant(F64, 1.0), m.square_root(F64, x)))
+
+
+@row("rsqrt.approx.f64 d, a", section="9.7.3.16", pipe=Pipe.SPECIAL, flops=1)
+def rsqrt_double_fully(m: Machine[V], f: Form, a: V) -> V:
+    """d = 1 / √a."""
+    return m.float_div(F64, m.constant(F64, 1.0), m.square_root(F64, a))

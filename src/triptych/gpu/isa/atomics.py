@@ -21,18 +21,14 @@ _OPERATIONS = (
 _PREFIX = "{.order}{.scope}{.space}"
 
 
-def _space(f: Form) -> str:
-    return f.get("space", "generic").partition("::")[0]
-
-
 def atom(m: Machine[V], f: Form, address: V, b: V) -> V:
     """d = the element at the address, which becomes (element operation b)."""
-    return m.atomic(_space(f), f.get("operation"), f.type, address, (b,))
+    return m.atomic(f.space, f.get("operation"), f.type, address, (b,))
 
 
 def red(m: Machine[V], f: Form, address: V, b: V) -> None:
     """The element at the address becomes (element operation b)."""
-    m.atomic(_space(f), f.get("operation"), f.type, address, (b,))
+    m.atomic(f.space, f.get("operation"), f.type, address, (b,))
 
 
 _row = partial(row, pipe=Pipe.LOAD_STORE, effect=Effect.ATOMIC)
@@ -47,20 +43,4 @@ for _names, _types in _OPERATIONS:
 @_row(f"atom{_PREFIX}.cas.type d, [a]:u64, b, c", types="b16 b32 b64", groups=_ORDER, section="9.7.13.5")
 def atom_cas(m: Machine[V], f: Form, address: V, b: V, c: V) -> V:
     """d = the element at the address, which becomes c where it was b."""
-    return m.atomic(_space(f), "cas", f.type, address, (b, c))
-
-
-@row(
-    "fence{.order}.scope",
-    groups={"order": "sc acq_rel", "scope": "cta cluster gpu sys"},
-    section="9.7.13.4",
-    pipe=Pipe.CONTROL,
-    effect=Effect.COPY,
-)
-def fence(m: Machine[V], f: Form) -> None:
-    """Orders memory accesses; here they already take effect in program order."""
-
-
-@row("membar.level", groups={"level": "cta gl sys"}, section="9.7.13.4", pipe=Pipe.CONTROL, effect=Effect.COPY)
-def membar(m: Machine[V], f: Form) -> None:
-    """Orders memory accesses; here they already take effect in program order."""
+    return m.atomic(f.space, "cas", f.type, address, (b, c))

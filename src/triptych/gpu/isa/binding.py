@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.isa.table import Effect, Form, OperandSlot, find_form
-from triptych.gpu.isa.types import TYPES, ScalarType
+from triptych.gpu.isa.types import U32, ScalarType
 from triptych.gpu.syntax.ast import (
     Address,
     AddressList,
+    Function,
     Group,
     Instruction,
     Integer,
@@ -23,6 +24,14 @@ from triptych.gpu.syntax.ast import (
     Vector,
 )
 
+CARRY = "%cc.cf"
+"""The carry flag of extended-precision arithmetic (PTX manual, 9.7.2): a register that rows imply."""
+
+
+def with_implied_registers(function: Function) -> Function:
+    """The function with the registers declared that its instructions may imply."""
+    return replace(function, registers={**function.registers, CARRY: "pred"})
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -31,6 +40,7 @@ class Bound:
     operand: Operand
     type: ScalarType
     is_address: bool = False
+    may_be_packed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,11 @@ class BoundInstruction:
     def effect(self) -> Effect:
         """The row's effect."""
         return self.form.row.effect
+
+    @property
+    def membermask(self) -> Bound | None:
+        """The operand that names the lanes that take part."""
+        return self.sources[-1] if self.form.row.has_membermask else None
 
     @property
     def uses(self) -> frozenset[str]:
@@ -99,10 +114,10 @@ def _callee(instruction: Instruction) -> str:
 
 def _elements(operand: Operand, slot: OperandSlot, form: Form) -> Iterator[Bound]:
     kind = form.operand_type(slot)
-    if isinstance(operand, Vector) and slot.may_be_vector and form.row.mnemonic != "mov":
+    if isinstance(operand, Vector) and slot.may_be_vector:
         yield from (Bound(element, kind) for element in operand.elements)
     else:
-        yield Bound(operand, kind, slot.is_address)
+        yield Bound(operand, kind, slot.is_address, slot.may_be_packed)
 
 
 def bind(instruction: Instruction) -> BoundInstruction:
@@ -114,10 +129,11 @@ def bind(instruction: Instruction) -> BoundInstruction:
     form = find_form(instruction.mnemonic, instruction.modifiers)
     if form is None:
         raise _error(instruction, f"PTX instruction '{instruction.opcode}'{_callee(instruction)} is not supported")
-    if form.row.effect in (Effect.CONTROL,):
-        return BoundInstruction(instruction, form, (), tuple(_control_sources(instruction)))
-    if form.row.effect is Effect.BARRIER:
-        return BoundInstruction(instruction, form, (), tuple(Bound(o, TYPES["u32"]) for o in instruction.operands))
+    if form.row.effect.ends_block:
+        index = instruction.operands[:1] if form.row.effect is Effect.SWITCH else ()
+        return BoundInstruction(instruction, form, (), tuple(Bound(o, U32) for o in index))
+    if form.row.effect is Effect.BLOCK_BARRIER:
+        return BoundInstruction(instruction, form, (), tuple(Bound(o, U32) for o in instruction.operands))
     destinations: list[Bound] = []
     sources: list[Bound] = []
     given = list(_flatten_pairs(instruction, form))
@@ -126,11 +142,6 @@ def bind(instruction: Instruction) -> BoundInstruction:
         target += [] if operand is None else list(_elements(operand, slot, form))
     immediates = tuple(b.operand.value for b in sources if isinstance(b.operand, Integer))
     return BoundInstruction(instruction, replace(form, immediates=immediates), tuple(destinations), tuple(sources))
-
-
-def _control_sources(instruction: Instruction) -> Iterator[Bound]:
-    if instruction.mnemonic == "brx":
-        yield Bound(instruction.operands[0], TYPES["u32"])
 
 
 def _flatten_pairs(instruction: Instruction, form: Form) -> Iterator[Operand]:
@@ -146,11 +157,12 @@ def _flatten_pairs(instruction: Instruction, form: Form) -> Iterator[Operand]:
 
 
 def _assign(instruction: Instruction, form: Form, given: list[Operand]) -> Iterator[tuple[OperandSlot, Operand | None]]:
-    slots = form.row.operands
+    slots = [slot for slot in form.row.operands if not slot.implied]
     least = sum(not slot.optional for slot in slots)
     paired = sum(slot.paired for slot in slots)
     if not least + paired <= len(given) <= len(slots):
         expected = form.row.syntax.partition(" ")[2]
         raise _error(instruction, f"'{instruction.opcode}' takes the operands '{expected}'")
-    for position, slot in enumerate(slots):
-        yield slot, given[position] if position < len(given) else None
+    written = iter(given)
+    for slot in form.row.operands:
+        yield slot, Register(slot.name) if slot.implied else next(written, None)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.modifiers import clamp_negative, flush, from_single, saturate, to_single
 from triptych.gpu.isa.rounding import directed_double, directed_single, double_to_single_odd, to_odd, two_sum
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import F32, F64, U16, U32, ScalarType, packed_element
 
+_cvt = partial(row, section="9.7.9.21", pipe=Pipe.CONVERT, wider_registers=True)
 _INTEGERS = "u8 u16 u32 u64 s8 s16 s32 s64"
 _INTEGRAL = {"integral": "rni rzi rmi rpi"}
 _ROUNDINGS = {"rnd": "rn rz rm rp"}
 _TO_NARROW = {"rnd": "rn rz"}
 
 
-@row(
+@_cvt(
     "cvt{.sat}.dtype.atype d:dtype, a:atype",
     types={"dtype": _INTEGERS, "atype": _INTEGERS},
-    section="9.7.9.21",
-    pipe=Pipe.CONVERT,
 )
 def cvt_integer(m: Machine[V], f: Form, a: V) -> V:
     """d = a at another width; clamped to the range under `.sat`, else cut."""
@@ -53,15 +54,15 @@ def cvt_to_integer(m: Machine[V], f: Form, a: V) -> V:
 
 
 for _modifiers, _sources in (("{.ftz}{.sat}", "f32"), ("{.sat}", "f16 bf16 f64")):
-    row(
+    _cvt(
         f"cvt.integral{_modifiers}.dtype.atype d:dtype, a:atype",
-        types={"dtype": _INTEGERS, "atype": _sources}, groups=_INTEGRAL, section="9.7.9.21", pipe=Pipe.CONVERT,
+        types={"dtype": _INTEGERS, "atype": _sources}, groups=_INTEGRAL,
     )(cvt_to_integer)  # fmt: skip
 
 
-@row(
+@_cvt(
     "cvt.rnd{.ftz}{.sat}.f32.atype d:type, a:atype",
-    types={"atype": _INTEGERS}, groups=_ROUNDINGS, section="9.7.9.21", pipe=Pipe.CONVERT,
+    types={"atype": _INTEGERS}, groups=_ROUNDINGS,
 )  # fmt: skip
 def cvt_integer_to_single(m: Machine[V], f: Form, a: V) -> V:
     """d = the integer a, rounded."""
@@ -71,9 +72,9 @@ def cvt_integer_to_single(m: Machine[V], f: Form, a: V) -> V:
     return saturate(m, f, directed_single(m, mode, *_as_two_doubles(m, source, a)))
 
 
-@row(
+@_cvt(
     "cvt.rnd{.sat}.f64.atype d:type, a:atype",
-    types={"atype": _INTEGERS}, groups=_ROUNDINGS, section="9.7.9.21", pipe=Pipe.CONVERT,
+    types={"atype": _INTEGERS}, groups=_ROUNDINGS,
 )  # fmt: skip
 def cvt_integer_to_double(m: Machine[V], f: Form, a: V) -> V:
     """d = the integer a, rounded."""
@@ -97,9 +98,9 @@ def _high_part(m: Machine[V], source: ScalarType, a: V) -> V:
     return shifted if source.is_signed else m.resize(source, U32, shifted)
 
 
-@row(
+@_cvt(
     "cvt.rnd{.sat}.dtype.atype d:dtype, a:atype",
-    types={"dtype": "f16 bf16", "atype": _INTEGERS}, groups=_ROUNDINGS, section="9.7.9.21", pipe=Pipe.CONVERT,
+    types={"dtype": "f16 bf16", "atype": _INTEGERS}, groups=_ROUNDINGS,
 )  # fmt: skip
 def cvt_integer_to_narrow(m: Machine[V], f: Form, a: V) -> V:
     """d = the integer a, rounded."""
@@ -108,21 +109,19 @@ def cvt_integer_to_narrow(m: Machine[V], f: Form, a: V) -> V:
     return from_single(m, f.types["dtype"], saturate(m, f, single), f.get("rnd"))
 
 
-@row(
-    "cvt{.ftz}{.sat}.f32.atype d:type, a:atype", types={"atype": "f32 f16 bf16"}, section="9.7.9.21", pipe=Pipe.CONVERT
-)
+@_cvt("cvt{.ftz}{.sat}.f32.atype d:type, a:atype", types={"atype": "f32 f16 bf16"})
 def cvt_to_single(m: Machine[V], f: Form, a: V) -> V:
     """d = a, exactly."""
     return saturate(m, f, flush(m, f, to_single(m, f.types["atype"], a)))
 
 
-@row("cvt{.ftz}{.sat}.f64.f32 d:f64, a:f32", section="9.7.9.21", pipe=Pipe.CONVERT)
+@_cvt("cvt{.ftz}{.sat}.f64.f32 d:f64, a:f32")
 def cvt_single_to_double(m: Machine[V], f: Form, a: V) -> V:
     """d = a, exactly."""
     return saturate(m, f, m.resize_float(F32, F64, flush(m, f, a)), F64)
 
 
-@row("cvt{.sat}.f64.atype d:type, a:atype", types={"atype": "f64 f16 bf16"}, section="9.7.9.21", pipe=Pipe.CONVERT)
+@_cvt("cvt{.sat}.f64.atype d:type, a:atype", types={"atype": "f64 f16 bf16"})
 def cvt_to_double(m: Machine[V], f: Form, a: V) -> V:
     """d = a, exactly."""
     source = f.types["atype"]
@@ -139,12 +138,12 @@ def cvt_round_integral(m: Machine[V], f: Form, a: V) -> V:
 
 
 for _name, _modifiers in (("f32", "{.ftz}{.sat}"), ("f64", "{.sat}"), ("f16", "{.sat}"), ("bf16", "{.sat}")):
-    row(
-        f"cvt.integral{_modifiers}.{_name}.{_name} d, a", groups=_INTEGRAL, section="9.7.9.21", pipe=Pipe.CONVERT
+    _cvt(
+        f"cvt.integral{_modifiers}.{_name}.{_name} d, a", groups=_INTEGRAL
     )(cvt_round_integral)  # fmt: skip
 
 
-@row("cvt.rnd{.ftz}{.sat}.f32.f64 d:f32, a:f64", groups=_ROUNDINGS, section="9.7.9.21", pipe=Pipe.CONVERT)
+@_cvt("cvt.rnd{.ftz}{.sat}.f32.f64 d:f32, a:f64", groups=_ROUNDINGS)
 def cvt_double_to_single(m: Machine[V], f: Form, a: V) -> V:
     """d = a rounded to single precision."""
     mode = f.get("rnd")
@@ -168,15 +167,15 @@ for _modifiers, _targets, _sources, _modes in (
     ("{.sat}", "f16", "bf16", _ROUNDINGS),
     ("{.sat}", "bf16", "f16", _ROUNDINGS),
 ):
-    row(
+    _cvt(
         f"cvt.rnd{_modifiers}.dtype.atype d:dtype, a:atype",
-        types={"dtype": _targets, "atype": _sources}, groups=_modes, section="9.7.9.21", pipe=Pipe.CONVERT,
+        types={"dtype": _targets, "atype": _sources}, groups=_modes,
     )(cvt_narrow)  # fmt: skip
 
 
-@row(
+@_cvt(
     "cvt.rnd{.relu}.dtype.f32 d:dtype, a:f32, b:f32",
-    types={"dtype": "f16x2 bf16x2"}, groups=_TO_NARROW, section="9.7.9.21", pipe=Pipe.CONVERT,
+    types={"dtype": "f16x2 bf16x2"}, groups=_TO_NARROW,
 )  # fmt: skip
 def cvt_pack(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a in the upper half, b in the lower, each rounded."""

@@ -4,141 +4,107 @@ from __future__ import annotations
 
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.modifiers import flush, saturate
-from triptych.gpu.isa.rounding import directed_single, directed_sum
 from triptych.gpu.isa.table import Form, Pipe, row
-from triptych.gpu.isa.types import F32, F64, U16, U32, U64, ScalarType
+from triptych.gpu.isa.types import F32, F64, PRED, U16, U32, U64, ScalarType
 
 _ROUNDINGS = {"rnd": "rn rz rm rp"}
 
 
-def _finish(m: Machine[V], f: Form, a: V) -> V:
-    return saturate(m, f, flush(m, f, a))
+def _compute(m: Machine[V], f: Form, operation: str, *operands: V) -> V:
+    """An operation of the instruction's type, rounded as its text says, with `.ftz` and `.sat`."""
+    t, mode = f.type, f.get("rnd", "rn")
+    operands = tuple(flush(m, f, a) for a in operands)
+    if mode == "rn":
+        nearest = {
+            "add": m.float_add, "sub": m.float_sub, "mul": m.float_mul, "div": m.float_div, "fma": m.fma,
+            "sqrt": m.square_root,
+        }  # fmt: skip
+        value = nearest[operation](t, *operands)
+    else:
+        value = m.float_directed(t, operation, mode, *operands)
+    return saturate(m, f, flush(m, f, value), t)
 
 
-def _directed(f: Form) -> str | None:
-    mode = f.get("rnd", "rn")
-    return None if mode == "rn" else mode
-
-
-def _wide(m: Machine[V], a: V) -> V:
-    return m.resize_float(F32, F64, a)
-
-
-# --- f32 ----------------------------------------------------------------------------------------------------------
-
-
-@row("add{.rnd}{.ftz}{.sat}.f32 d, a, b", groups=_ROUNDINGS, section="9.7.3.3", pipe=Pipe.FP32, flops=1)
-def add_single(m: Machine[V], f: Form, a: V, b: V) -> V:
+def add_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a + b."""
-    a, b = flush(m, f, a), flush(m, f, b)
-    mode = _directed(f)
-    total = m.float_add(F32, a, b) if mode is None else directed_sum(m, mode, _wide(m, a), _wide(m, b))
-    return _finish(m, f, total)
+    return _compute(m, f, "add", a, b)
 
 
-@row("sub{.rnd}{.ftz}{.sat}.f32 d, a, b", groups=_ROUNDINGS, section="9.7.3.4", pipe=Pipe.FP32, flops=1)
-def sub_single(m: Machine[V], f: Form, a: V, b: V) -> V:
+def sub_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a - b."""
-    a, b = flush(m, f, a), flush(m, f, b)
-    mode = _directed(f)
-    if mode is None:
-        return _finish(m, f, m.float_sub(F32, a, b))
-    minus = m.float_sub(F64, m.constant(F64, -0.0), _wide(m, b))
-    return _finish(m, f, directed_sum(m, mode, _wide(m, a), minus))
+    return _compute(m, f, "sub", a, b)
 
 
-@row("mul{.rnd}{.ftz}{.sat}.f32 d, a, b", groups=_ROUNDINGS, section="9.7.3.5", pipe=Pipe.FP32, flops=1)
-def mul_single(m: Machine[V], f: Form, a: V, b: V) -> V:
+def mul_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a × b."""
-    a, b = flush(m, f, a), flush(m, f, b)
-    mode = _directed(f)
-    if mode is None:
-        return _finish(m, f, m.float_mul(F32, a, b))
-    product = m.float_mul(F64, _wide(m, a), _wide(m, b))
-    return _finish(m, f, directed_single(m, mode, product, m.constant(F64, 0.0)))
+    return _compute(m, f, "mul", a, b)
 
 
-@row("fma.rnd{.ftz}{.sat}.f32 d, a, b, c", groups=_ROUNDINGS, section="9.7.3.6", pipe=Pipe.FP32, flops=2)
-def fma_single(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
+def fma_float(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = a × b + c, rounded once."""
-    a, b, c = flush(m, f, a), flush(m, f, b), flush(m, f, c)
-    mode = _directed(f)
-    if mode is None:
-        return _finish(m, f, m.fma(F32, a, b, c))
-    product = m.float_mul(F64, _wide(m, a), _wide(m, b))
-    return _finish(m, f, directed_sum(m, mode, product, _wide(m, c)))
+    return _compute(m, f, "fma", a, b, c)
 
 
-@row("mad{.rnd}{.ftz}{.sat}.f32 d, a, b, c", groups=_ROUNDINGS, section="9.7.3.7", pipe=Pipe.FP32, flops=2)
-def mad_single(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
+def mad_float(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = a × b + c, as fma."""
-    return fma_single(m, f, a, b, c)
+    return _compute(m, f, "fma", a, b, c)
 
 
-# --- f64 ----------------------------------------------------------------------------------------------------------
-
-
-@row("add{.rn}.f64 d, a, b", section="9.7.3.3", pipe=Pipe.FP64, flops=1)
-def add_double(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = a + b."""
-    return m.float_add(F64, a, b)
-
-
-@row("sub{.rn}.f64 d, a, b", section="9.7.3.4", pipe=Pipe.FP64, flops=1)
-def sub_double(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = a - b."""
-    return m.float_sub(F64, a, b)
-
-
-@row("mul{.rn}.f64 d, a, b", section="9.7.3.5", pipe=Pipe.FP64, flops=1)
-def mul_double(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = a × b."""
-    return m.float_mul(F64, a, b)
-
-
-@row("fma.rn.f64 d, a, b, c", section="9.7.3.6", pipe=Pipe.FP64, flops=2)
-def fma_double(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
-    """d = a × b + c, rounded once."""
-    return m.fma(F64, a, b, c)
-
-
-@row("div.rn.f64 d, a, b", section="9.7.3.8", pipe=Pipe.FP64, flops=1)
-def div_double(m: Machine[V], f: Form, a: V, b: V) -> V:
+def div_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a / b."""
-    return m.float_div(F64, a, b)
+    return _compute(m, f, "div", a, b)
 
 
-@row("rcp.rn.f64 d, a", section="9.7.3.13", pipe=Pipe.FP64, flops=1)
-def rcp_double(m: Machine[V], f: Form, a: V) -> V:
+def rcp_float(m: Machine[V], f: Form, a: V) -> V:
     """d = 1 / a."""
-    return m.float_div(F64, m.constant(F64, 1.0), a)
+    return _compute(m, f, "div", m.constant(f.type, 1.0), a)
 
 
-@row("sqrt.rn.f64 d, a", section="9.7.3.15", pipe=Pipe.FP64, flops=1)
-def sqrt_double(m: Machine[V], f: Form, a: V) -> V:
+def sqrt_float(m: Machine[V], f: Form, a: V) -> V:
     """d = √a."""
-    return m.square_root(F64, a)
+    return _compute(m, f, "sqrt", a)
 
 
-# --- both ---------------------------------------------------------------------------------------------------------
+for _singles, _doubles, _meaning, _rounds, _section, _flops in (
+    ("add{.rnd}{.ftz}{.sat}.f32 d, a, b", "add{.rnd}.f64 d, a, b", add_float, "add", "9.7.3.3", 1),
+    ("sub{.rnd}{.ftz}{.sat}.f32 d, a, b", "sub{.rnd}.f64 d, a, b", sub_float, "sub", "9.7.3.4", 1),
+    ("mul{.rnd}{.ftz}{.sat}.f32 d, a, b", "mul{.rnd}.f64 d, a, b", mul_float, "mul", "9.7.3.5", 1),
+    ("fma.rnd{.ftz}{.sat}.f32 d, a, b, c", "fma.rnd.f64 d, a, b, c", fma_float, "fma", "9.7.3.6", 2),
+    ("mad{.rnd}{.ftz}{.sat}.f32 d, a, b, c", "mad.rnd.f64 d, a, b, c", mad_float, "fma", "9.7.3.7", 2),
+    ("div.rnd{.ftz}.f32 d, a, b", "div.rnd.f64 d, a, b", div_float, "div", "9.7.3.8", 1),
+    ("rcp.rnd{.ftz}.f32 d, a", "rcp.rnd.f64 d, a", rcp_float, "div", "9.7.3.13", 1),
+    ("sqrt.rnd{.ftz}.f32 d, a", "sqrt.rnd.f64 d, a", sqrt_float, "sqrt", "9.7.3.15", 1),
+):
+    _pipe = Pipe.SPECIAL if _rounds in ("div", "sqrt") else Pipe.FP32
+    for _syntax, _kind in ((_singles, _pipe), (_doubles, Pipe.FP64)):
+        row(_syntax, groups=_ROUNDINGS, section=_section, pipe=_kind, flops=_flops, rounds=_rounds)(_meaning)
 
 
-@row("div.rn{.ftz}.f32 d, a, b", section="9.7.3.8", pipe=Pipe.SPECIAL, flops=1)
-def div_single(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = a / b, to nearest even."""
-    return flush(m, f, m.float_div(F32, flush(m, f, a), flush(m, f, b)))
+_CLASSES = {"property": "finite infinite number notanumber normal subnormal"}
 
 
-@row("rcp.rn{.ftz}.f32 d, a", section="9.7.3.13", pipe=Pipe.SPECIAL, flops=1)
-def rcp_single(m: Machine[V], f: Form, a: V) -> V:
-    """d = 1 / a, to nearest even."""
-    return flush(m, f, m.float_div(F32, m.constant(F32, 1.0), flush(m, f, a)))
-
-
-@row("sqrt.rn{.ftz}.f32 d, a", section="9.7.3.15", pipe=Pipe.SPECIAL, flops=1)
-def sqrt_single(m: Machine[V], f: Form, a: V) -> V:
-    """d = √a, to nearest even."""
-    return flush(m, f, m.square_root(F32, flush(m, f, a)))
+@row("testp.property.type p:pred, a", types="f32 f64", groups=_CLASSES, section="9.7.3.1", pipe=Pipe.FP32)
+def testp(m: Machine[V], f: Form, a: V) -> V:
+    """p = whether a is of a kind; zeros are normal."""
+    t, bits = f.type, bits_of(f.type)
+    size = m.bitcast(t, bits, change_sign(m, t, a, negate=False))
+    infinite = m.constant(bits, 0x7F80_0000 if t is F32 else 0x7FF0_0000_0000_0000)
+    match f.get("property"):
+        case "finite":
+            return m.compare(bits, "lt", size, infinite)
+        case "infinite":
+            return m.compare(bits, "eq", size, infinite)
+        case "number":
+            return m.compare(bits, "le", size, infinite)
+        case "notanumber":
+            return m.compare(bits, "gt", size, infinite)
+        case _:
+            smallest = m.constant(bits, 0x0080_0000 if t is F32 else 0x0010_0000_0000_0000)
+            zero = m.compare(bits, "eq", size, m.constant(bits, 0))
+            small = m.bit_and(PRED, m.compare(bits, "lt", size, smallest), m.bit_xor(PRED, zero, m.constant(PRED, 1)))
+            if f.has("subnormal"):
+                return small
+            return m.bit_and(PRED, m.compare(bits, "lt", size, infinite), m.bit_xor(PRED, small, m.constant(PRED, 1)))
 
 
 def bits_of(t: ScalarType) -> ScalarType:
@@ -213,18 +179,30 @@ EXTREMES = {"nan": "NaN"}
 """The modifier under which a NaN operand gives NaN."""
 
 
+def pick(m: Machine[V], f: Form, t: ScalarType, a: V, b: V, *, larger: bool) -> V:
+    """As `pick_extreme`, under the text's `.NaN`; of the magnitudes, with the product's sign, under `.xorsign.abs`."""
+    if not f.has("xorsign"):
+        return pick_extreme(m, t, a, b, larger=larger, keep_nan=f.has("NaN"))
+    bits, sign = bits_of(t), 1 << (t.bits - 1)
+    signs = m.bit_and(bits, m.bit_xor(bits, m.bitcast(t, bits, a), m.bitcast(t, bits, b)), m.constant(bits, sign))
+    sizes = (change_sign(m, t, x, negate=False) for x in (a, b))
+    picked = pick_extreme(m, t, *sizes, larger=larger, keep_nan=f.has("NaN"))
+    signed = m.bitcast(bits, t, m.bit_or(bits, m.bitcast(t, bits, picked), signs))
+    return m.select(t, m.compare(t, "nan", picked, picked), picked, signed)
+
+
 def min_float(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = the smaller number."""
-    a, b = flush(m, f, a), flush(m, f, b)
-    return pick_extreme(m, f.type, a, b, larger=False, keep_nan=f.has("NaN"))
+    """d = the smaller number; under `.xorsign.abs` of the magnitudes, with the sign of the product."""
+    return pick(m, f, f.type, flush(m, f, a), flush(m, f, b), larger=False)
 
 
 def max_float(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = the larger number."""
-    a, b = flush(m, f, a), flush(m, f, b)
-    return pick_extreme(m, f.type, a, b, larger=True, keep_nan=f.has("NaN"))
+    """d = the larger number; under `.xorsign.abs` of the magnitudes, with the sign of the product."""
+    return pick(m, f, f.type, flush(m, f, a), flush(m, f, b), larger=True)
 
 
-for _modifiers, _pipe in (("{.ftz}{.nan}.f32", Pipe.FP32), (".f64", Pipe.FP64)):
+for _modifiers, _pipe in (
+    ("{.ftz}{.nan}.f32", Pipe.FP32), ("{.ftz}{.nan}.xorsign.abs.f32", Pipe.FP32), (".f64", Pipe.FP64),
+):  # fmt: skip
     row(f"min{_modifiers} d, a, b", groups=EXTREMES, section="9.7.3.11", pipe=_pipe)(min_float)
     row(f"max{_modifiers} d, a, b", groups=EXTREMES, section="9.7.3.12", pipe=_pipe)(max_float)

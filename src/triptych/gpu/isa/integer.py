@@ -28,7 +28,8 @@ def mul_lo(m: Machine[V], f: Form, a: V, b: V) -> V:
     return m.mul(f.type, a, b)
 
 
-def _high(m: Machine[V], t: ScalarType, a: V, b: V) -> V:
+def high_product(m: Machine[V], t: ScalarType, a: V, b: V) -> V:
+    """The high half of a × b."""
     if t.bits < 64:
         wide = TYPES[f"{t.name[0]}{t.bits * 2}"]
         product = m.mul(wide, m.resize(t, wide, a), m.resize(t, wide, b))
@@ -52,7 +53,7 @@ def _high(m: Machine[V], t: ScalarType, a: V, b: V) -> V:
 @row("mul.hi.type d, a, b", types=_ALL, section="9.7.1.3", pipe=Pipe.INTEGER)
 def mul_hi(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = the high half of a × b."""
-    return _high(m, f.type, a, b)
+    return high_product(m, f.type, a, b)
 
 
 def _wide(m: Machine[V], t: ScalarType, a: V, b: V) -> V:
@@ -75,7 +76,14 @@ def mad_lo(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
 @row("mad.hi.type d, a, b, c", types=_ALL, section="9.7.1.4", pipe=Pipe.INTEGER)
 def mad_hi(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = the high half of a × b, plus c."""
-    return m.add(f.type, _high(m, f.type, a, b), c)
+    return m.add(f.type, high_product(m, f.type, a, b), c)
+
+
+@row("mad.hi.sat.s32 d, a, b, c", section="9.7.1.4", pipe=Pipe.INTEGER)
+def mad_hi_sat(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
+    """d = the high half of a × b, plus c, clamped to the range of s32."""
+    high = m.resize(S32, S64, high_product(m, S32, a, b))
+    return clamp_to_s32(m, m.add(S64, high, m.resize(S32, S64, c)))
 
 
 @row("mad.wide.type d:wide, a, b, c:wide", types=_WORDS, section="9.7.1.4", pipe=Pipe.INTEGER)
@@ -202,16 +210,17 @@ def sad(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
 @row("add.sat.s32 d, a, b", section="9.7.1.1", pipe=Pipe.INTEGER)
 def add_sat(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a + b, clamped to the range of s32."""
-    return _clamp_to_s32(m, m.add(S64, m.resize(S32, S64, a), m.resize(S32, S64, b)))
+    return clamp_to_s32(m, m.add(S64, m.resize(S32, S64, a), m.resize(S32, S64, b)))
 
 
 @row("sub.sat.s32 d, a, b", section="9.7.1.2", pipe=Pipe.INTEGER)
 def sub_sat(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a - b, clamped to the range of s32."""
-    return _clamp_to_s32(m, m.sub(S64, m.resize(S32, S64, a), m.resize(S32, S64, b)))
+    return clamp_to_s32(m, m.sub(S64, m.resize(S32, S64, a), m.resize(S32, S64, b)))
 
 
-def _clamp_to_s32(m: Machine[V], value: V) -> V:
+def clamp_to_s32(m: Machine[V], value: V) -> V:
+    """An s64 clamped to the range of s32, as s32."""
     low, high = m.constant(S64, -(1 << 31)), m.constant(S64, (1 << 31) - 1)
     value = m.select(S64, m.compare(S64, "lt", value, low), low, value)
     value = m.select(S64, m.compare(S64, "gt", value, high), high, value)

@@ -1,25 +1,12 @@
-"""Logic and shift (PTX manual, 9.7.8), comparison and selection (9.7.6)."""
+"""Logic, shift and permutation of bits and bytes (PTX manual, 9.7.8 and 9.7.9.7)."""
 
 from __future__ import annotations
 
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.modifiers import flush, flush_narrow, to_single
 from triptych.gpu.isa.table import Form, Pipe, row
-from triptych.gpu.isa.types import F32, PRED, U32, U64, ScalarType
+from triptych.gpu.isa.types import PRED, U32, U64
 
 _BITS = "pred b16 b32 b64"
-_COMBINE = {"combine": "and or xor"}
-_SIGNED_RELATIONS = "eq ne lt le gt ge"
-_FLOAT_RELATIONS = "eq ne lt le gt ge equ neu ltu leu gtu geu num nan"
-_COMPARISONS = (
-    ("b16 b32 b64", "eq ne", ""),
-    ("s16 s32 s64", _SIGNED_RELATIONS, ""),
-    ("u16 u32 u64", f"{_SIGNED_RELATIONS} lo ls hi hs", ""),
-    ("f32 f16", _FLOAT_RELATIONS, "{.ftz}"),
-    ("f64 bf16", _FLOAT_RELATIONS, ""),
-)
-"""Types, the relations that they have, and whether subnormals may be flushed (PTX manual, 9.3.1)."""
-_UNSIGNED_NAMES = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
 @row("and.type d, a, b", types=_BITS, section="9.7.8.1", pipe=Pipe.INTEGER)
@@ -67,6 +54,17 @@ def lop3(m: Machine[V], f: Form, a: V, b: V, c: V, table: V) -> V:
     return result
 
 
+@row(
+    "lop3.combine.b32 d|p:pred, a, b, c, table:u32, q:pred",
+    groups={"combine": "and or"}, section="9.7.8.6", pipe=Pipe.INTEGER,
+)  # fmt: skip
+def lop3_combined(m: Machine[V], f: Form, a: V, b: V, c: V, table: V, q: V) -> tuple[V, V]:
+    """d = the three-input function of the table; p = (d is not 0) combined with q."""
+    d = lop3(m, f, a, b, c, table)
+    some = m.compare(U32, "ne", d, m.constant(U32, 0))
+    return d, (m.bit_and if f.has("and") else m.bit_or)(PRED, some, q)
+
+
 @row("shl.type d, a, b:u32", types="b16 b32 b64", section="9.7.8.8", pipe=Pipe.INTEGER)
 def shl(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a << b; 0 for amounts of the width or more."""
@@ -100,88 +98,58 @@ def shf(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
         amount = m.bit_and(U32, c, m.constant(U32, 31))
     else:
         amount = m.select(U32, m.compare(U32, "lt", c, limit), c, limit)
-    whole = m.bit_or(U64, m.resize(U32, U64, a), m.shift_left(U64, m.resize(U32, U64, b), m.constant(U64, 32)))
+    whole = _joined(m, a, b)
     wide = m.resize(U32, U64, amount)
     if f.has("r"):
         return m.resize(U64, U32, m.shift_right(U64, whole, wide))
     return m.resize(U64, U32, m.shift_right(U64, m.shift_left(U64, whole, wide), m.constant(U64, 32)))
 
 
-def relate(m: Machine[V], f: Form, t: ScalarType, a: V, b: V) -> V:
-    """A comparison by the manual's name for it (PTX manual, 9.3.1): `ltu` holds for NaN too, `lo` is unsigned."""
-    relation = f.get("relation")
-    if t.is_float and t.bits == 16:
-        a, b = (to_single(m, t, flush_narrow(m, f, t, x)) for x in (a, b))
-        t = F32
-    elif t is F32:
-        a, b = flush(m, f, a), flush(m, f, b)
-    relation = _UNSIGNED_NAMES.get(relation, relation)
-    if relation.endswith("u"):
-        return m.bit_or(PRED, m.compare(t, relation[:-1], a, b), m.compare(t, "nan", a, b))
-    return m.compare(t, relation, a, b)
+def _byte(m: Machine[V], whole: V, index: V) -> V:
+    """A byte of a u64, as u32."""
+    place = m.resize(U32, U64, m.shift_left(U32, index, m.constant(U32, 3)))
+    return m.bit_and(U32, m.resize(U64, U32, m.shift_right(U64, whole, place)), m.constant(U32, 255))
 
 
-def setp(m: Machine[V], f: Form, a: V, b: V) -> tuple[V, V]:
-    """p = a compared with b; q = the opposite."""
-    truth = relate(m, f, f.type, a, b)
-    return truth, m.bit_xor(PRED, truth, m.constant(PRED, 1))
-
-
-def setp_combined(m: Machine[V], f: Form, a: V, b: V, c: V) -> tuple[V, V]:
-    """p = (a compared with b) combined with c; q = the opposite comparison combined with c."""
-    combine = {"and": m.bit_and, "or": m.bit_or, "xor": m.bit_xor}[f.get("combine")]
-    truth = relate(m, f, f.type, a, b)
-    return combine(PRED, truth, c), combine(PRED, m.bit_xor(PRED, truth, m.constant(PRED, 1)), c)
-
-
-def set_(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = all ones (1.0 for f32) where the comparison holds, else 0."""
-    target = f.types["dtype"]
-    truth = relate(m, f, f.types["type"], a, b)
-    return m.select(target, truth, m.constant(target, 1.0 if target.is_float else -1), m.constant(target, 0))
-
-
-for _kinds, _names, _flushes in _COMPARISONS:
-    _groups = {"relation": _names}
-    _set_types = {"dtype": "u32 s32 f32", "type": _kinds}
-    row(
-        f"setp.relation{_flushes}.type p:pred|q:pred, a, b",
-        types=_kinds, groups=_groups, section="9.7.6.2", pipe=Pipe.INTEGER,
-    )(setp)  # fmt: skip
-    row(
-        f"setp.relation.combine{_flushes}.type p:pred|q:pred, a, b, c:pred",
-        types=_kinds, groups=_groups | _COMBINE, section="9.7.6.2", pipe=Pipe.INTEGER,
-    )(setp_combined)  # fmt: skip
-    row(
-        f"set.relation{_flushes}.dtype.type d:dtype, a, b",
-        types=_set_types, groups=_groups, section="9.7.6.1", pipe=Pipe.INTEGER,
-    )(set_)  # fmt: skip
-
-
-@row(
-    "selp.type d, a, b, c:pred",
-    types="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
-    section="9.7.6.3",
-    pipe=Pipe.INTEGER,
-)
-def selp(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
-    """d = a where c holds, else b."""
-    return m.select(f.type, c, a, b)
+def _joined(m: Machine[V], a: V, b: V) -> V:
+    """The u64 {b, a}."""
+    return m.bit_or(U64, m.resize(U32, U64, a), m.shift_left(U64, m.resize(U32, U64, b), m.constant(U64, 32)))
 
 
 @row("prmt.b32 d, a, b, c:u32", section="9.7.9.7", pipe=Pipe.INTEGER)
 def prmt(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = four bytes picked from {b, a} by the nibbles of c; a nibble's high bit spreads the byte's sign."""
-    whole = m.bit_or(U64, m.resize(U32, U64, a), m.shift_left(U64, m.resize(U32, U64, b), m.constant(U64, 32)))
+    whole = _joined(m, a, b)
     result = m.constant(U32, 0)
     for position in range(4):
         nibble = m.shift_right(U32, c, m.constant(U32, 4 * position))
-        index = m.shift_left(U32, m.bit_and(U32, nibble, m.constant(U32, 7)), m.constant(U32, 3))
-        byte = m.resize(U64, U32, m.shift_right(U64, whole, m.resize(U32, U64, index)))
-        byte = m.bit_and(U32, byte, m.constant(U32, 255))
+        byte = _byte(m, whole, m.bit_and(U32, nibble, m.constant(U32, 7)))
         sign = m.sub(U32, m.constant(U32, 0), m.shift_right(U32, byte, m.constant(U32, 7)))
         sign = m.bit_and(U32, sign, m.constant(U32, 255))
         spread = m.compare(U32, "ne", m.bit_and(U32, nibble, m.constant(U32, 8)), m.constant(U32, 0))
         byte = m.select(U32, spread, sign, byte)
         result = m.bit_or(U32, result, m.shift_left(U32, byte, m.constant(U32, 8 * position)))
+    return result
+
+
+_PERMUTATIONS = {
+    "f4e": ("3210", "4321", "5432", "6543"),
+    "b4e": ("5670", "6701", "7012", "0123"),
+    "rc8": ("0000", "1111", "2222", "3333"),
+    "ecl": ("3210", "3211", "3222", "3333"),
+    "ecr": ("0000", "1110", "2210", "3210"),
+    "rc16": ("1010", "3232", "1010", "3232"),
+}
+"""By mode and the two low bits of c: the bytes picked, the highest first."""
+
+
+@row("prmt.mode.b32 d, a, b, c:u32", groups={"mode": " ".join(_PERMUTATIONS)}, section="9.7.9.7", pipe=Pipe.INTEGER)
+def prmt_mode(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
+    """d = four bytes of {b, a} from the one that c names on, forwards or backwards, clamped, or repeated."""
+    whole, result = _joined(m, a, b), m.constant(U32, 0)
+    choice = m.shift_left(U32, m.bit_and(U32, c, m.constant(U32, 3)), m.constant(U32, 2))
+    for position in range(4):
+        table = sum(int(picks[3 - position]) << 4 * entry for entry, picks in enumerate(_PERMUTATIONS[f.get("mode")]))
+        index = m.bit_and(U32, m.shift_right(U32, m.constant(U32, table), choice), m.constant(U32, 7))
+        result = m.bit_or(U32, result, m.shift_left(U32, _byte(m, whole, index), m.constant(U32, 8 * position)))
     return result

@@ -113,6 +113,10 @@ class Machine(Protocol[V]):
         """√a."""
         ...
 
+    def float_directed(self, t: ScalarType, operation: str, mode: str, *operands: V) -> V:
+        """`add sub mul div fma sqrt` rounded once, towards zero (`rz`), down (`rm`) or up (`rp`)."""
+        ...
+
     def round_integral(self, t: ScalarType, mode: str, a: V) -> V:
         """To a whole number: `rni` nearest even, `rzi` towards zero, `rmi` down, `rpi` up."""
         ...

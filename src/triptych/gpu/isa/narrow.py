@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from triptych.gpu.isa.floating import EXTREMES, change_sign, pick_extreme
+from triptych.gpu.isa.floating import EXTREMES, change_sign, pick
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.modifiers import clamp_negative, flush_narrow, from_single, saturate, to_single
 from triptych.gpu.isa.rounding import double_to_single_odd, to_odd, two_sum
@@ -27,12 +27,20 @@ def fma_narrow(m: Machine[V], f: Form, t: ScalarType, a: V, b: V, c: V) -> V:
     return flush_narrow(m, f, t, from_single(m, t, clamp_negative(m, f, single)))
 
 
+def halves_of(m: Machine[V], a: V) -> tuple[V, V]:
+    """The low and the high 16 bits of a word."""
+    return m.resize(U32, U16, a), m.resize(U32, U16, m.shift_right(U32, a, m.constant(U32, 16)))
+
+
+def join_halves(m: Machine[V], low: V, high: V) -> V:
+    """The word of two halves."""
+    return m.bit_or(U32, m.resize(U16, U32, low), m.shift_left(U32, m.resize(U16, U32, high), m.constant(U32, 16)))
+
+
 def _map_pair(m: Machine[V], operation: Callable[..., V], *operands: V) -> V:
     """A 16-bit operation on both halves of packed 32-bit values."""
-    sixteen = m.constant(U32, 16)
-    low = operation(*(m.resize(U32, U16, a) for a in operands))
-    high = operation(*(m.resize(U32, U16, m.shift_right(U32, a, sixteen)) for a in operands))
-    return m.bit_or(U32, m.resize(U16, U32, low), m.shift_left(U32, m.resize(U16, U32, high), sixteen))
+    pairs = [halves_of(m, a) for a in operands]
+    return join_halves(m, operation(*(low for low, _ in pairs)), operation(*(high for _, high in pairs)))
 
 
 def either(m: Machine[V], f: Form, operation: Callable[..., V], *operands: V) -> V:
@@ -81,20 +89,20 @@ def fma_half(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
 
 
 def _extreme_narrow(m: Machine[V], f: Form, a: V, b: V, *, larger: bool) -> V:
-    def pick(t: ScalarType, x: V, y: V) -> V:
+    def of_one(t: ScalarType, x: V, y: V) -> V:
         singles = (to_single(m, t, flush_narrow(m, f, t, x)), to_single(m, t, flush_narrow(m, f, t, y)))
-        return from_single(m, t, pick_extreme(m, F32, *singles, larger=larger, keep_nan=f.has("NaN")))
+        return from_single(m, t, pick(m, f, F32, *singles, larger=larger))
 
-    return either(m, f, pick, a, b)
+    return either(m, f, of_one, a, b)
 
 
 def min_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = the smaller number."""
+    """d = the smaller number; under `.xorsign.abs` of the magnitudes, with the sign of the product."""
     return _extreme_narrow(m, f, a, b, larger=False)
 
 
 def max_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = the larger number."""
+    """d = the larger number; under `.xorsign.abs` of the magnitudes, with the sign of the product."""
     return _extreme_narrow(m, f, a, b, larger=True)
 
 
@@ -107,5 +115,6 @@ for _kinds, _flushes, _clamps in (("f16 f16x2", "{.ftz}", "{.sat}"), ("bf16 bf16
     _row(f"mul{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.3", flops=1)(mul_narrow)
     _row(f"fma.rn{_flushes}{_clamps}.type d, a, b, c", section="9.7.4.4", flops=2)(fma_half)
     _row(f"fma.rn{_flushes}.relu.type d, a, b, c", section="9.7.4.4", flops=2)(fma_half)
-    _row(f"min{_flushes}{{.nan}}.type d, a, b", groups=EXTREMES, section="9.7.4.7")(min_narrow)
-    _row(f"max{_flushes}{{.nan}}.type d, a, b", groups=EXTREMES, section="9.7.4.8")(max_narrow)
+    for _signs in ("", ".xorsign.abs"):
+        _row(f"min{_flushes}{{.nan}}{_signs}.type d, a, b", groups=EXTREMES, section="9.7.4.7")(min_narrow)
+        _row(f"max{_flushes}{{.nan}}{_signs}.type d, a, b", groups=EXTREMES, section="9.7.4.8")(max_narrow)

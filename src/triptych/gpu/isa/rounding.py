@@ -82,17 +82,6 @@ def single_to_half(m: Machine[V], a: V, mode: str = "rn") -> V:
     return m.select(U16, nan, m.constant(U16, 0x7FFF), half)
 
 
-def directed_sum(m: Machine[V], mode: str, a: V, b: V) -> V:
-    """The exact sum of two doubles rounded to single precision; a sum of 0 is -0 when rounded down."""
-    total, rest = two_sum(m, a, b)
-    if mode == "rm":
-        bits_a, bits_b, bits = (m.bitcast(F64, U64, x) for x in (a, b, total))
-        sign = m.bit_and(U64, m.bit_or(U64, bits_a, bits_b), m.constant(U64, 1 << 63))
-        zero = m.compare(F64, "eq", total, m.constant(F64, 0.0))
-        total = m.bitcast(U64, F64, m.select(U64, zero, m.bit_or(U64, bits, sign), bits))
-    return directed_single(m, mode, total, rest)
-
-
 def directed_single(m: Machine[V], mode: str, total: V, rest: V) -> V:
     """Total + rest rounded to single precision towards zero (`rz`), down (`rm`) or up (`rp`)."""
     nearest = m.resize_float(F64, F32, total)

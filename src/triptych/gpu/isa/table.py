@@ -4,8 +4,10 @@ A syntax line reads like the manual's: `add{.ftz}{.sat}.f32 d, a, b`. In the opc
 `groups` lists stands for one of its alternatives, a type or a name that `types` lists stands for a type; any other
 name stands for itself. Modifiers other than types match in any order, as `ptxas` takes them. In the operands, `d:pred`
 gives an operand's own type where it is not the instruction's: a type, a slot's name, or `wide` for twice the width;
-`[a]` is an address, `d*` may be a vector `{a, b}`, `d|p:pred` is a pair of which the second may be missing, `c?` may
-be missing altogether.
+`[a]` is an address, `d*` may be a vector of elements `{a, b}`, `d#` may be given as the parts `{a, b}` of one value,
+`d|p:pred` is a pair of which the second may be missing, `c?` may be missing altogether. An operand that begins with `%`
+is implied: a register that the text does not write, such as the carry flag `%cc.cf`. A last operand that is called
+`membermask` names the lanes that take part.
 """
 
 from __future__ import annotations
@@ -40,12 +42,45 @@ class Effect(Enum):
 
     NONE = "none"
     LOAD = "load"
+    LOAD_MATRIX = "load matrix"
+    """A load in which lanes give addresses for each other (`ldmatrix`)."""
     STORE = "store"
     ATOMIC = "atomic"
     COPY = "copy"
+    """From global to shared memory."""
+    ORDER = "order"
+    """Orders, awaits or prepares accesses: nothing to do where each takes effect at once."""
     WARP = "warp"
-    BARRIER = "barrier"
-    CONTROL = "control"
+    """Lanes of the warp exchange values."""
+    WARP_BARRIER = "warp barrier"
+    BLOCK_BARRIER = "block barrier"
+    BRANCH = "branch"
+    SWITCH = "switch"
+    """A branch to the label of a list that an index picks."""
+    END = "end"
+    """Of the thread."""
+    TRAP = "trap"
+
+    @property
+    def ends_block(self) -> bool:
+        """Whether it chooses what runs next: it is the last instruction of its basic block."""
+        return self in _CONTROL
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the thread ends here."""
+        return self in (Effect.END, Effect.TRAP)
+
+    @property
+    def has_meaning(self) -> bool:
+        """Whether the row's meaning says what it does; executors carry control flow and barriers out themselves."""
+        return self not in _CONTROL and self not in (Effect.WARP_BARRIER, Effect.BLOCK_BARRIER)
+
+
+_CONTROL = frozenset((Effect.BRANCH, Effect.SWITCH, Effect.END, Effect.TRAP))
+_WITHOUT_DESTINATION = _CONTROL | {
+    Effect.STORE, Effect.COPY, Effect.ORDER, Effect.WARP_BARRIER, Effect.BLOCK_BARRIER,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +93,14 @@ class OperandSlot:
     is_destination: bool = False
     is_address: bool = False
     may_be_vector: bool = False
+    """Whether it may be a vector of elements, each of the operand's type."""
+    may_be_packed: bool = False
+    """Whether it may be a vector of parts that make up the operand's type together."""
     optional: bool = False
     paired: bool = False
     """The second half of `d|p`; it may be missing."""
+    implied: bool = False
+    """A register that the text does not write; `name` is its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +123,21 @@ class Row:
     """By name: the alternatives, and whether one of them must be there."""
     type_slots: tuple[tuple[str, frozenset[str]], ...]
     operands: tuple[OperandSlot, ...]
+    counts: str | None
+    """The counter that each execution by a warp adds 1 to, beside those that every instruction counts into."""
+    shuffles: bool
+    """Whether the meaning moves values between lanes (`Machine.shuffle`)."""
+    rounds: str
+    """The operation that the meaning asks of `Machine.float_directed` where the text rounds other than to nearest."""
+    wider_registers: bool
+    """Whether registers may be wider than the type (PTX manual, 9.4.1)."""
+    takes_symbols: bool
+    """Whether a source may be the address of a variable."""
+
+    @property
+    def has_membermask(self) -> bool:
+        """Whether its last operand names the lanes that take part."""
+        return bool(self.operands) and self.operands[-1].name == "membermask"
 
     @property
     def types(self) -> str:
@@ -114,6 +169,29 @@ class Form:
         """The alternative chosen of a group."""
         return self.chosen.get(group, default)
 
+    @property
+    def space(self) -> str:
+        """The state space that it reaches, or `generic`; of a sub-space (`shared::cta`) the space that holds it."""
+        if self.row.effect is Effect.LOAD_MATRIX:
+            return "shared"
+        return self.get("space", "generic").partition("::")[0]
+
+    @property
+    def elements(self) -> int:
+        """The elements of a load, store or matrix load: registers of a lane."""
+        return int(self.get("number" if self.row.effect is Effect.LOAD_MATRIX else "vec", "v1")[1:])
+
+    @property
+    def lane_bytes(self) -> int:
+        """Bytes that one lane moves in a request; of a matrix load, those at the address that it gives."""
+        match self.row.effect:
+            case Effect.LOAD_MATRIX:
+                return 16
+            case Effect.COPY:
+                return self.immediates[0]
+            case _:
+                return self.type.bytes * self.elements
+
     def operand_type(self, slot: OperandSlot) -> ScalarType:
         """The type of an operand."""
         if slot.type == "wide":
@@ -132,13 +210,23 @@ def _parse_operand(text: str, *, first: bool, has_destination: bool) -> list[Ope
         name, _, kind = part.strip().partition(":")
         optional = name.endswith("?") or kind.endswith("?")
         name, kind = name.rstrip("?"), kind.rstrip("?")
-        vector = name.endswith("*")
-        name = name.rstrip("*")
+        vector, packed = name.endswith("*"), name.endswith("#")
+        name = name.rstrip("*#")
         address = name.startswith("[")
         destination = first and has_destination and not address
+        implied = name.startswith("%")
+        paired = position > 0 and not implied
         slots.append(
             OperandSlot(
-                name.strip("[]"), kind or "type", destination, address, vector, optional or position > 0, position > 0
+                name.strip("[]"),
+                kind or "type",
+                destination,
+                address,
+                vector,
+                packed,
+                optional or paired,
+                paired,
+                implied,
             )
         )
     return slots
@@ -153,6 +241,11 @@ def row(
     groups: Mapping[str, str] | None = None,
     effect: Effect = Effect.NONE,
     flops: int = 0,
+    counts: str | None = None,
+    shuffles: bool = False,
+    rounds: str = "",
+    wider_registers: bool = False,
+    takes_symbols: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds the decorated meaning to the table; its docstring's first line is the row's summary."""
 
@@ -175,7 +268,7 @@ def row(
                 chosen[name] = (frozenset((name,)), False)
             else:
                 literals.add(name)
-        has_destination = effect not in (Effect.STORE, Effect.BARRIER, Effect.CONTROL, Effect.COPY)
+        has_destination = effect not in _WITHOUT_DESTINATION
         operands: list[OperandSlot] = []
         for index, text in enumerate(part for part in operand_text.split(",") if part.strip()):
             operands += _parse_operand(text.strip(), first=index == 0, has_destination=has_destination)
@@ -183,6 +276,7 @@ def row(
         entry = Row(
             syntax, summary, section, pipe, effect, flops, meaning,
             mnemonic, frozenset(literals), chosen, tuple(slots), tuple(operands),
+            counts, shuffles, rounds, wider_registers, takes_symbols,
         )  # fmt: skip
         TABLE.append(entry)
         _BY_MNEMONIC.setdefault(mnemonic, []).append(entry)
@@ -225,3 +319,12 @@ def find_form(mnemonic: str, modifiers: tuple[str, ...]) -> Form | None:
         if form is not None:
             return form
     return None
+
+
+def effect_of(mnemonic: str, modifiers: tuple[str, ...]) -> Effect:
+    """What an opcode does, before its operands are known; of an unknown form, what the mnemonic's first row does."""
+    form = find_form(mnemonic, modifiers)
+    if form is not None:
+        return form.row.effect
+    rows = _BY_MNEMONIC.get(mnemonic)
+    return rows[0].effect if rows else Effect.NONE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 
@@ -33,6 +33,14 @@ class ScalarType:
         """The name without its dot."""
         return self.name
 
+    def __reduce__(self) -> tuple[Callable[[str], ScalarType], tuple[str]]:
+        """Pickles as a name: there is one object for each type, and types are compared by identity."""
+        return _named, (self.name,)
+
+
+def _named(name: str) -> ScalarType:
+    return TYPES[name]
+
 
 def _types() -> Mapping[str, ScalarType]:
     rows = [
@@ -43,7 +51,11 @@ def _types() -> Mapping[str, ScalarType]:
         ScalarType("bf16", 16, "float"),
         ScalarType("f16x2", 32, "float"),
         ScalarType("bf16x2", 32, "float"),
-        ScalarType("tf32", 32, "float"),
+        ScalarType("u16x2", 32, "unsigned"),
+        ScalarType("s16x2", 32, "signed"),
+        ScalarType("tf32", 32, "bits"),
+        ScalarType("e4m3x2", 16, "bits"),
+        ScalarType("e5m2x2", 16, "bits"),
         ScalarType("pred", 1, "predicate"),
     ]
     return {row.name: row for row in rows}

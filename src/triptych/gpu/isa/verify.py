@@ -21,9 +21,6 @@ from triptych.gpu.syntax.ast import (
     Vector,
 )
 
-_WIDER_ALLOWED = frozenset({"ld", "st", "cvt"})
-"""Instructions whose registers may be wider than the type (PTX manual, 9.4.1)."""
-
 
 class _Mismatch(Exception):
     """What does not fit."""
@@ -56,13 +53,13 @@ def _verify_guard(instruction: Instruction, declared: Mapping[str, str]) -> None
 
 def _verify_counts(bound: BoundInstruction) -> None:
     """Vector elements of loads and stores, and the literals that decide what is moved."""
-    row, form = bound.form.row, bound.form
-    if row.mnemonic in ("ld", "st", "ldmatrix"):
-        wanted = int(form.get("vec", "v1")[1:]) if row.mnemonic != "ldmatrix" else int(form.get("number")[1:])
-        given = len(bound.destinations) if bound.effect is Effect.LOAD else len(bound.sources) - 1
+    if bound.effect in (Effect.LOAD, Effect.LOAD_MATRIX, Effect.STORE):
+        wanted = bound.form.elements
+        others = sum(not slot.may_be_vector for slot in bound.form.row.operands)
+        given = len(bound.sources) - others if bound.effect is Effect.STORE else len(bound.destinations)
         if given != wanted:
             raise _Mismatch(f"{wanted} element{'s' if wanted > 1 else ''} expected, not {given}")
-    if bound.effect is Effect.COPY and bound.sources and bound.sources[0].is_address and row.mnemonic == "cp":
+    if bound.effect is Effect.COPY:
         size = bound.sources[2].operand
         if not isinstance(size, Integer) or size.value not in (4, 8, 16):
             raise _Mismatch("the size must be a literal 4, 8 or 16")
@@ -81,7 +78,7 @@ def _verify_register(name: str, t: ScalarType, bound: BoundInstruction, declared
     own = _register_type(name, declared)
     if (own is PRED) != (t is PRED):
         raise _Mismatch(f"{name} is .{own} where .{t} is expected")
-    fits = own.bits >= t.bits if bound.form.row.mnemonic in _WIDER_ALLOWED else own.bits == t.bits
+    fits = own.bits >= t.bits if bound.form.row.wider_registers else own.bits == t.bits
     if not fits:
         raise _Mismatch(f"{name} is .{own} where .{t} is expected")
 
@@ -90,7 +87,7 @@ def _verify_destination(destination: Bound, bound: BoundInstruction, declared: M
     match destination.operand:
         case Register(name):
             _verify_register(name, destination.type, bound, declared)
-        case Vector(elements) if bound.form.row.mnemonic == "mov":
+        case Vector(elements) if destination.may_be_packed:
             _verify_parts(elements, destination.type, declared)
         case Sink():
             return
@@ -141,11 +138,9 @@ def _verify_source(source: Bound, bound: BoundInstruction, declared: Mapping[str
             if t.bits not in (32, width) or t.kind not in ("float", "bits") or t.bits < 32:
                 raise _Mismatch(f"a floating-point literal of {width} bits where .{t} is expected")
         case Symbol(name):
-            if bound.form.row.mnemonic not in ("mov", "cvta") or t.bits not in (32, 64) or t.is_float:
+            if not bound.form.row.takes_symbols or t.bits not in (32, 64) or t.is_float:
                 raise _Mismatch(f"the address of '{name}' where .{t} is expected")
-        case Vector(elements) if bound.form.row.mnemonic == "mov" and isinstance(
-            bound.destinations[0].operand, Register
-        ):
+        case Vector(elements) if source.may_be_packed and isinstance(bound.destinations[0].operand, Register):
             _verify_parts(elements, t, declared)
         case _:
             raise _Mismatch("an operand is of a kind that is not taken here")

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.table import Effect, Form, Pipe, row
 from triptych.gpu.isa.types import PRED, S32, U32
 
 
 @row(
-    "shfl.sync.mode.b32 d|p:pred, a, b:u32, c:u32, mask:u32",
+    "shfl.sync.mode.b32 d|p:pred, a, b:u32, c:u32, membermask:u32",
     groups={"mode": "up down bfly idx"},
     section="9.7.9.6",
     pipe=Pipe.WARP,
     effect=Effect.WARP,
+    shuffles=True,
 )
 def shfl(m: Machine[V], f: Form, a: V, b: V, c: V, mask: V) -> tuple[V, V]:
     """d = a of another lane of the segment, p = whether that lane is inside it; else d = a."""
-    low = m.constant(U32, 31)
+    low = m.constant(U32, WARP_SIZE - 1)
     lane = m.lane_index()
     segment = m.bit_and(U32, m.shift_right(U32, c, m.constant(U32, 8)), low)
     clamp, step = m.bit_and(U32, c, low), m.bit_and(U32, b, low)
@@ -39,14 +41,14 @@ def shfl(m: Machine[V], f: Form, a: V, b: V, c: V, mask: V) -> tuple[V, V]:
     return m.shuffle(f.type, a, source), inside
 
 
-@row("vote.sync.ballot.b32 d, a:pred, mask:u32", section="9.7.13.9", pipe=Pipe.WARP, effect=Effect.WARP)
+@row("vote.sync.ballot.b32 d, a:pred, membermask:u32", section="9.7.13.9", pipe=Pipe.WARP, effect=Effect.WARP)
 def vote_ballot(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """d = the lanes of the mask in which a holds, as bits."""
     return m.bit_and(U32, m.ballot(a), mask)
 
 
 @row(
-    "vote.sync.mode.pred d, a:pred, mask:u32",
+    "vote.sync.mode.pred d, a:pred, membermask:u32",
     groups={"mode": "all any uni"},
     section="9.7.13.9",
     pipe=Pipe.WARP,
@@ -93,8 +95,9 @@ def _reduce_lanes(m: Machine[V], f: Form, a: V, mask: V) -> V:
 
 
 @row(
-    "redux.sync.operation.type d, a, mask:u32",
+    "redux.sync.operation.type d, a, membermask:u32",
     types="u32 s32", groups={"operation": "add min max"}, section="9.7.13.13", pipe=Pipe.WARP, effect=Effect.WARP,
+    shuffles=True,
 )  # fmt: skip
 def redux(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """d = the sum, the smallest or the largest of a over the lanes of the mask."""
@@ -102,8 +105,9 @@ def redux(m: Machine[V], f: Form, a: V, mask: V) -> V:
 
 
 @row(
-    "redux.sync.operation.b32 d, a, mask:u32",
+    "redux.sync.operation.b32 d, a, membermask:u32",
     groups={"operation": "and or xor"}, section="9.7.13.13", pipe=Pipe.WARP, effect=Effect.WARP,
+    shuffles=True,
 )  # fmt: skip
 def redux_bits(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """d = a combined bit by bit over the lanes of the mask."""
@@ -119,8 +123,8 @@ def activemask(m: Machine[V], f: Form) -> V:
 @row(
     "ldmatrix.sync.aligned.m8n8.number{.trans}{.space}.b16 d*:b32, [a]:u64",
     groups={"number": "x1 x2 x4", "space": "shared shared::cta"},
-    section="9.7.14.5.15", pipe=Pipe.LOAD_STORE, effect=Effect.LOAD,
+    section="9.7.14.5.15", pipe=Pipe.LOAD_STORE, effect=Effect.LOAD_MATRIX,
 )  # fmt: skip
 def ldmatrix(m: Machine[V], f: Form, address: V) -> Sequence[V]:
     """d = a register for each 8×8 matrix of 16-bit elements; lanes 8i … 8i+7 give the addresses of its rows."""
-    return m.load_matrix(address, int(f.get("number")[1:]), f.has("trans"))
+    return m.load_matrix(address, f.elements, f.has("trans"))

@@ -11,8 +11,8 @@ from triptych.gpu.isa.table import Effect
 from triptych.gpu.isa.types import TYPES, U32, ScalarType
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, number, vector
-from triptych.gpu.lower.layout import Context, FaultKind, Outcome, Site, Warp
 from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
+from triptych.gpu.lower.records import Context, FaultKind, Outcome, Site, Warp
 from triptych.gpu.lower.registers import Operands
 from triptych.gpu.syntax.ast import Register, Sink, Vector
 
@@ -30,7 +30,7 @@ class KernelForm:
         self.b = self.e.b
         self.context, self.warp = self.e.function.args
         self.m = LlvmMachine(self.e, self.context, self.warp)
-        self.m.parameter_bytes = analysis.places.parameter_bytes
+        self.m.parameter_bytes = analysis.layout.parameter_bytes
         self.operands = Operands(analysis, self.m, self.read_register)
         self.values: dict[str, Value] = {}
         self.written: set[str] = set()
@@ -106,14 +106,13 @@ class KernelForm:
     def emit_block_body(self, index: int) -> None:
         """All instructions of a block but the one that chooses the next."""
         for instruction in self.analysis.bound[index]:
-            if instruction.effect in (Effect.WARP, Effect.BARRIER):
-                self.require_members(instruction)
-            control = instruction.effect in (Effect.CONTROL, Effect.BARRIER)
-            if not control or instruction.form.row.mnemonic == "trap":
+            if instruction.membermask is not None:
+                self.require_members(instruction, instruction.membermask)
+            if instruction.effect.has_meaning or instruction.effect is Effect.TRAP:
                 self._emit(instruction)
 
-    def require_members(self, instruction: BoundInstruction) -> None:
-        """Before an instruction of the warp's lanes together: those that it names must be here."""
+    def require_members(self, instruction: BoundInstruction, membermask: Bound) -> None:
+        """Before an instruction of the warp's lanes together: those that its mask names must be here."""
 
     def guard_of(self, instruction: BoundInstruction) -> Value | None:
         """The guard's truth."""
@@ -133,7 +132,7 @@ class KernelForm:
     def _emit(self, instruction: BoundInstruction) -> None:
         guard = self.guard_of(instruction)
         self.m.active = self.group if guard is None else self.lanes_where(guard)
-        if instruction.form.row.mnemonic == "trap":
+        if instruction.effect is Effect.TRAP:
             self._trap(instruction.instruction.line)
             return
         place = self.analysis.site_of.get(id(instruction))
@@ -214,18 +213,14 @@ class KernelForm:
 
     def only_ends(self, index: int) -> bool:
         """Whether a block does nothing but end its lanes."""
-        if index == self.analysis.graph.exit:
-            return True
-        block = self.analysis.graph.blocks[index]
-        alone = len(block.instructions) == 1 and block.fall_through is None
-        return alone and block.instructions[0].mnemonic in ("ret", "exit")
+        return index == self.analysis.graph.exit or self.analysis.graph.blocks[index].only_ends
 
     def switch_index(self, index: int) -> Value | None:
         """The index of a block's `brx.idx`, None where it ends otherwise."""
         if not self.analysis.graph.blocks[index].targets:
             return None
         terminator = self.analysis.bound[index][-1]
-        if terminator.form.row.mnemonic != "brx":
+        if terminator.effect is not Effect.SWITCH:
             return None
         return self.operands.read(terminator.sources[0], terminator)
 

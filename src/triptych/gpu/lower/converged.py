@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from triptych.gpu.lower.analysis import KernelAnalysis, is_block_barrier
+from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.body import KernelForm
 from triptych.gpu.lower.emitter import I32, I64, number, vector
-from triptych.gpu.lower.layout import EXITED, Outcome, Warp
 from triptych.gpu.lower.machine import Value, element_type
+from triptych.gpu.lower.records import EXITED, Outcome, Warp
 
 
 class ConvergedForm(KernelForm):
@@ -29,7 +29,7 @@ class ConvergedForm(KernelForm):
 
     def _home_type(self, name: str) -> ir.Type:
         t = self.operands.declared(name)
-        if name in self.analysis.shapes:
+        if name in self.analysis.uniformity:
             return element_type(t)
         return vector(I32 if t.kind == "predicate" else element_type(t))
 
@@ -37,16 +37,16 @@ class ConvergedForm(KernelForm):
         """See `KernelForm`."""
         place, kind = self.homes[name], self._home_type(name)
         value = self.e.get(place, kind)
-        if name in self.analysis.shapes:
-            stride = self.analysis.shapes[name].stride or 0
+        if name in self.analysis.uniformity:
+            stride = self.analysis.uniformity[name].stride or 0
             return Value(value, stride == 0, stride)
         if self.operands.declared(name).kind == "predicate":
             value = self.b.icmp_unsigned("!=", value, number(kind, 0))
         return Value(value, False)
 
     def _write_home(self, name: str, value: Value) -> None:
-        if name in self.analysis.shapes:
-            stride = self.analysis.shapes[name].stride
+        if name in self.analysis.uniformity:
+            stride = self.analysis.uniformity[name].stride
             assert stride == (0 if value.uniform else value.stride or None), f"{name} was found to have stride {stride}"
             self.b.store(value.ir, self.homes[name])
             return
@@ -82,7 +82,7 @@ class ConvergedForm(KernelForm):
         first = self.e.count_trailing_zeros(self.e.get(self.live, I32))
         for name in names:
             lanes = self.load_frame(name)
-            if name in self.analysis.shapes:
+            if name in self.analysis.uniformity:
                 self._write_home(name, self._scalar(name, lanes, first))
             else:
                 self._write_home(name, Value(lanes, False))
@@ -90,7 +90,7 @@ class ConvergedForm(KernelForm):
     def _scalar(self, name: str, lanes: ir.Value, first: ir.Value) -> Value:
         """A uniform or affine register from its lanes, of which `first` is live."""
         value = self.b.extract_element(lanes, first)
-        stride = self.analysis.shapes[name].stride or 0
+        stride = self.analysis.uniformity[name].stride or 0
         if stride:
             kind = value.type
             index = first if kind == I32 else self.b.zext(first, I64) if kind == I64 else self.b.trunc(first, kind)
@@ -120,7 +120,7 @@ class ConvergedForm(KernelForm):
         live_out = self.analysis.liveness.live_out(index)
         for name in sorted(self.written & live_out & self.homes.keys()):
             self._write_home(name, self.values[name])
-        if block.instructions and is_block_barrier(block.instructions[-1]):
+        if block.waits:
             self._wait(fall_through)
         elif picked is not None:
             self._switch(index, picked, targets)

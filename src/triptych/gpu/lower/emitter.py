@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from llvmlite import ir
 
-from triptych.gpu.lower.layout import WARP_SIZE, Record
+from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.lower.records import Record
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-import llvmlite
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from triptych.core.cache import Cache, key_of
 from triptych.core.cache import cache as disk_cache
-from triptych.core.cache import key_of
+from triptych.gpu.lower.generator import generator_digest, processor
 
 _LOCK = threading.RLock()
 _SHARED: dict[str, int] = {}
@@ -39,24 +37,23 @@ class Unit:
 
 
 @cache
-def generator_digest() -> str:
-    """Names everything that object code depends on besides its input: our generator, LLVM, the processor."""
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(source.read_bytes())
-    for text in (llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()):
-        digest.update(text.encode())
-    return digest.hexdigest()
+def _target() -> llvm.Target:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple()
+
+
+@cache
+def _linking_machine() -> llvm.TargetMachine:
+    """For engines, which link code that is there and make none: the processor does not matter."""
+    return _target().create_target_machine(jit=True)
 
 
 @cache
 def _target_machine(level: int) -> llvm.TargetMachine:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
     # LLVM would end functions with `vzeroupper` even where they promise to keep all registers (`preserve_allcc`).
-    features = f"{llvm.get_host_cpu_features().flatten()},-vzeroupper"
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=level, jit=True)
+    features = f"{processor().features},-vzeroupper"
+    return _target().create_target_machine(cpu=processor().name, features=features, opt=level, jit=True)
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int) -> None:
@@ -81,23 +78,28 @@ def compile_module(module: ir.Module, *, level: int) -> bytes:
         return machine.emit_object(parsed)
 
 
-def _object_code(unit: Unit) -> bytes:
+def _object_code(unit: Unit, store: Cache) -> bytes:
     key = key_of(generator_digest(), str(unit.level), unit.key)
-    return disk_cache().fetch("object", key, lambda: compile_module(unit.make(), level=unit.level))
+    return store.fetch("object", key, lambda: compile_module(unit.make(), level=unit.level))
+
+
+def _link(codes: Sequence[bytes]) -> llvm.ExecutionEngine:
+    empty = llvm.parse_assembly("")
+    engine = llvm.create_mcjit_compiler(empty, _linking_machine())
+    engine.remove_module(empty)  # else the engine would run its code generator on it
+    for code in codes:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _ENGINES.append(engine)
+    return engine
 
 
 def load_units(units: Sequence[Unit]) -> dict[str, int]:
     """Loads units, those apart that all share and that are there already; the addresses of their functions."""
     with _LOCK:
         missing = [u for u in units if not u.is_shared or u.symbols[0] not in _SHARED]
-        machine = _target_machine(2)
-        codes = [_object_code(unit) for unit in missing]
-        empty = llvm.parse_assembly(f'target triple = "{llvm.get_default_triple()}"')
-        engine = llvm.create_mcjit_compiler(empty, machine)
-        for code in codes:
-            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        _ENGINES.append(engine)
+        store = disk_cache()
+        engine = _link([_object_code(unit, store) for unit in missing])
         addresses: dict[str, int] = {}
         for unit in missing:
             for symbol in unit.symbols:

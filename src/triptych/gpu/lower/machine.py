@@ -11,8 +11,9 @@ from functools import partial
 from llvmlite import ir
 
 from triptych.core.errors import UnsupportedInstruction
-from triptych.gpu.isa.spaces import PARAM_WINDOW
+from triptych.gpu.hardware import PARAM_WINDOW, WARP_SIZE
 from triptych.gpu.isa.types import PRED, TYPES, ScalarType
+from triptych.gpu.lower.directed import DIRECTIONS, directed_name
 from triptych.gpu.lower.emitter import (
     DOUBLE,
     FLOAT,
@@ -28,8 +29,8 @@ from triptych.gpu.lower.emitter import (
     number,
     vector,
 )
-from triptych.gpu.lower.layout import WARP_SIZE, Context
 from triptych.gpu.lower.memory import Access, copy_name, emit_inline
+from triptych.gpu.lower.records import Context
 from triptych.gpu.lower.shuffle import SHUFFLE
 
 
@@ -64,7 +65,7 @@ class LlvmMachine:
     """
 
     def __init__(self, e: Emitter, context: ir.Value, warp: ir.Value) -> None:
-        """Emits with `e`; `context` and `warp` point to the structures of `layout`."""
+        """Emits with `e`; `context` and `warp` point to the structures of `records`."""
         self.e = e
         self.b = e.b
         self.context = context
@@ -266,6 +267,15 @@ class LlvmMachine:
         """See `Machine`."""
         return self._intrinsic("sqrt", element_type(t), a)
 
+    def float_directed(self, t: ScalarType, operation: str, mode: str, *operands: Value) -> Value:
+        """See `Machine`."""
+        kind = vector(element_type(t))
+        arguments = [ir.Constant(I32, DIRECTIONS[mode]), *(self.spread(a) for a in operands)]
+        result = self.e.intrinsic(directed_name(operation, t), kind, arguments)
+        if all(a.uniform for a in operands):
+            return Value(self.b.extract_element(result, ir.Constant(I32, 0)), True)
+        return Value(result, False)
+
     def round_integral(self, t: ScalarType, mode: str, a: Value) -> Value:
         """See `Machine`."""
         return self._intrinsic(_ROUNDINGS[mode], element_type(t), a)
@@ -306,10 +316,10 @@ class LlvmMachine:
             return self._load_parameter(t, address, count)
         access = Access("load", _helper_space(space), t.bytes, count)
         if space == "shared" and address.uniform:
-            parts = self._access_inline(access, "one", address)
+            parts = self._access_inline(access, "broadcast", address)
             return [self.bitcast(_bits_type(t), t, Value(p, True)) for p in parts]
         if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
-            parts = self._access_inline(access, "run", address)
+            parts = self._access_inline(access, "contiguous", address)
         else:
             parts = self._parts(self._access(access, address, ()), count)
         bits = ir.IntType(t.bits)
@@ -323,7 +333,7 @@ class LlvmMachine:
     def _access_inline(
         self, access: Access, way: str, address: Value, values: Sequence[ir.Value] = ()
     ) -> list[ir.Value]:
-        """A shared access whose lanes are known to reach for one element (`one`) or for neighbours (`run`)."""
+        """A shared access whose lanes are known to reach for one element (`broadcast`) or neighbours (`contiguous`)."""
         assert self.site is not None, "a memory instruction has a site"
         place = address.ir
         if place.type != I32:
@@ -358,7 +368,7 @@ class LlvmMachine:
         access = Access("store", _helper_space(space), t.bytes, len(values))
         bits = [self._as_bits(t, v) for v in values]
         if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
-            self._access_inline(access, "run", address, bits)
+            self._access_inline(access, "contiguous", address, bits)
         else:
             self._access(access, address, bits)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.lower.analysis import KernelAnalysis, is_block_barrier
+from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.body import KernelForm
 from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, number, vector
 from triptych.gpu.lower.emitter import lanes as affine_lanes
-from triptych.gpu.lower.layout import EXITED, WAITING, FaultKind, Outcome, Warp
 from triptych.gpu.lower.machine import Value
+from triptych.gpu.lower.records import EXITED, WAITING, FaultKind, Outcome, Warp
 
 
 class MaskedForm(KernelForm):
@@ -84,13 +84,13 @@ class MaskedForm(KernelForm):
             self.leave(Outcome.CONVERGED)
 
     def _scalars_agree(self, index: int) -> ir.Value:
-        wanted = self.analysis.liveness.live_in(index) & self.analysis.shapes.keys() & self.analysis.slots.keys()
+        wanted = self.analysis.liveness.live_in(index) & self.analysis.uniformity.keys() & self.analysis.slots.keys()
         first = self.e.count_trailing_zeros(self.group)
         inactive = self.b.not_(self.e.from_bits(self.group))
         agreed: ir.Value = number(vector(I1), 1)
         for name in sorted(wanted if index else ()):
             lanes = self._bits(self.load_frame(name))
-            stride = self.analysis.shapes[name].stride
+            stride = self.analysis.uniformity[name].stride
             if stride:
                 lanes = self.b.sub(lanes, affine_lanes(lanes.type.element, stride))
             same = self.b.icmp_unsigned("==", lanes, self.e.splat(self.b.extract_element(lanes, first)))
@@ -103,11 +103,9 @@ class MaskedForm(KernelForm):
             return lanes
         return self.b.bitcast(lanes, vector(I64 if isinstance(kind, ir.DoubleType) else I32))
 
-    def require_members(self, instruction: BoundInstruction) -> None:
+    def require_members(self, instruction: BoundInstruction, membermask: Bound) -> None:
         """Lanes that the instruction names and that live, but stand elsewhere, would have to be waited for."""
-        if is_block_barrier(instruction.instruction) or not instruction.form.has("sync"):
-            return
-        members = self.operands.read(instruction.sources[-1], instruction)
+        members = self.operands.read(membermask, instruction)
         first = self.e.count_trailing_zeros(self.group)
         named = members.ir if members.uniform else self.b.extract_element(self.m.spread(members), first)
         elsewhere = self.b.and_(self.b.and_(named, self.alive), self.b.not_(self.group))
@@ -142,7 +140,7 @@ class MaskedForm(KernelForm):
         """Each lane's next block, a vector of i32."""
         block = self.analysis.graph.blocks[index]
         condition, targets, fall_through = self.branch_targets(index)
-        if block.instructions and is_block_barrier(block.instructions[-1]):
+        if block.waits:
             return self._place(fall_through, waiting=True)
         picked = self.switch_index(index)
         if picked is not None:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from llvmlite import ir
 
 from triptych.core.errors import UnsupportedFeature
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import Bound, BoundInstruction
 from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.emitter import I32, I64, POINTER, vector
-from triptych.gpu.lower.layout import WARP_SIZE, Context
 from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
+from triptych.gpu.lower.records import Context
 from triptych.gpu.syntax.ast import Address, FloatBits, Integer, Not, Operand, Register, Symbol, Vector
 
 ReadRegister = Callable[[str], Value]
@@ -123,14 +124,14 @@ class Operands:
         return self.m.add(U64, base, self.m.constant(U64, operand.offset)) if operand.offset else base
 
     def _symbol(self, symbol: Symbol, instruction: BoundInstruction) -> Value:
-        places = self.analysis.places
-        tables: tuple[Mapping[str, int], ...] = (places.shared, places.local, places.parameters)
+        layout = self.analysis.layout
+        tables: tuple[Mapping[str, int], ...] = (layout.shared, layout.local, layout.parameters)
         for table in tables:
             if symbol.name in table:
                 return self.m.constant(U64, table[symbol.name] + symbol.offset)
-        if symbol.name in places.symbols:
+        if symbol.name in layout.symbols:
             table = self.e.b.inttoptr(self.e.load_field(Context, self.m.context, "symbols"), POINTER)
-            place = self.e.offset(table, 8 * places.symbols[symbol.name])
+            place = self.e.offset(table, 8 * layout.symbols[symbol.name])
             base = Value(self.e.b.load(place, typ=I64), True)
             return self.m.add(U64, base, self.m.constant(U64, symbol.offset))
         raise self._unsupported(instruction, f"symbol '{symbol.name}'")
@@ -140,7 +141,7 @@ class Operands:
         base, _, axis = name.partition(".")
         if base == "%tid" and axis:
             index = self._thread_index("xyz".index(axis))
-            if not self.analysis.rows:
+            if not self.analysis.warps_in_rows:
                 return index
             first = self.e.b.extract_element(index.ir, ir.Constant(I32, 0))
             return Value(first, axis != "x", int(axis == "x"))

@@ -5,20 +5,9 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from triptych.gpu.hardware import POISON_BYTE, WARP_SIZE
 from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Emitter
-from triptych.gpu.lower.layout import (
-    FUEL,
-    NO_STOP,
-    WARP_SIZE,
-    Context,
-    FaultKind,
-    Need,
-    Outcome,
-    Record,
-    Site,
-    StorageRow,
-    Warp,
-)
+from triptych.gpu.lower.records import FUEL, NO_STOP, Context, FaultKind, Need, Outcome, Record, Site, StorageRow, Warp
 
 _READY, _WAITING, _DONE = 0, 1, 2
 
@@ -157,8 +146,7 @@ def _build_start_block(module: ir.Module) -> None:
         rest = e.b.udiv(rest, extent)
     shared = e.b.inttoptr(e.load_field(Context, context, "shared"), POINTER)
     size = e.load_field(Context, context, "shared_size")
-    # Poison: what shared memory holds before it is written must not look like anything useful.
-    e.intrinsic("llvm.memset.p0.i64", VOID, [shared, ir.Constant(I8, 0xA5), size, ir.Constant(ir.IntType(1), 0)])
+    e.intrinsic("llvm.memset.p0.i64", VOID, [shared, ir.Constant(I8, POISON_BYTE), size, ir.Constant(ir.IntType(1), 0)])
     threads = e.load_field(Context, context, "threads")
     warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
     fuel = _at_most_fuel(e, e.load_field(Context, context, "budget"))
@@ -168,7 +156,7 @@ def _build_start_block(module: ir.Module) -> None:
         for name in ("status", "resume", "spent", "mode"):
             e.b.store(_constant(0), e.field(Warp, warp, name))
         left = e.b.sub(threads, e.b.mul(i, _constant(WARP_SIZE)))
-        part = e.b.sub(e.b.shl(_constant(1), e.b.and_(left, _constant(31))), _constant(1))
+        part = e.b.sub(e.b.shl(_constant(1), e.b.and_(left, _constant(WARP_SIZE - 1))), _constant(1))
         whole = e.b.icmp_signed(">=", left, _constant(WARP_SIZE))
         e.b.store(e.b.select(whole, _constant(0xFFFF_FFFF), part), e.field(Warp, warp, "mask"))
     e.b.ret_void()

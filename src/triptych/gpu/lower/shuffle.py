@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.lower.emitter import I32, I64, Emitter, vector
-from triptych.gpu.lower.layout import WARP_SIZE
 
 SHUFFLE = "triptych.shuffle"
 

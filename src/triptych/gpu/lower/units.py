@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.table import Effect
+from triptych.gpu.lower.directed import DIRECTIONS, build_directed, directed_name
 from triptych.gpu.lower.engine import Unit
 from triptych.gpu.lower.memory import (
     Access,
@@ -38,23 +39,25 @@ def units_for(instructions: Iterable[BoundInstruction]) -> tuple[Unit, ...]:
 
 
 def _units_of(instruction: BoundInstruction) -> Iterator[Unit]:
-    row, form = instruction.form.row, instruction.form
-    space = form.get("space").partition("::")[0]
-    space = "global" if space in ("const", "param") else space or "generic"
+    form = instruction.form
+    space = "global" if form.space in ("const", "param") else form.space
+    if form.row.shuffles:
+        yield _SHUFFLE
+    if form.row.rounds and form.get("rnd") in DIRECTIONS:
+        symbol = directed_name(form.row.rounds, form.type)
+        yield Unit(symbol, (symbol,), partial(build_directed, form.row.rounds, form.type))
     match instruction.effect:
-        case Effect.LOAD if row.mnemonic == "ldmatrix":
-            yield from _access_units(Access("load", "shared", 4, 4))
+        case Effect.LOAD_MATRIX:
+            yield from _access_units(Access("load", space, 4, 4))
         case Effect.LOAD | Effect.STORE:
             kind = "load" if instruction.effect is Effect.LOAD else "store"
-            yield from _access_units(Access(kind, space, form.type.bytes, int(form.get("vec", "v1")[1:])))
+            yield from _access_units(Access(kind, space, form.type.bytes, form.elements))
         case Effect.ATOMIC:
             operation = form.get("operation") or "cas"
             kind = form.type
             yield from _access_units(Access(operation, space, kind.bytes, 1, kind.is_float, kind.is_signed))
-        case Effect.COPY if row.mnemonic == "cp" and form.immediates and instruction.sources[0].is_address:
-            yield from _copy_units(form.immediates[0])
-        case Effect.WARP if row.mnemonic in ("shfl", "redux"):
-            yield _SHUFFLE
+        case Effect.COPY:
+            yield from _copy_units(form.lane_bytes)
         case _:
             return
 

@@ -6,15 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from triptych.gpu.hardware import BANK_BYTES, BANKS, PAIR_BYTES, PARAM_WINDOW, SECTOR_BYTES
 from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.isa.spaces import PARAM_WINDOW
 from triptych.gpu.oracle.values import LANES
 
-SECTOR_BYTES = 32
-PAIR_BYTES = 64
-BANK_BYTES = 4
-BANKS = 32
-PHASE_BYTES = 128
+PHASE_BYTES = LANES * BANK_BYTES
 """Shared memory serves at most 128 bytes at a time: all lanes for up to 4 bytes each, half of them for 8 …"""
 _PACKED: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16"}
 
@@ -76,10 +72,8 @@ class Counts:
         self.tally["instructions.warp"] += 1
         self.tally["instructions.thread"] += lanes
         self.tally[f"instructions.pipe.{row.pipe.value}"] += 1
-        if row.mnemonic in ("bra", "brx"):
-            self.tally["branches"] += 1
-        if row.mnemonic in ("bar", "barrier"):
-            self.tally["barriers"] += 1
+        if row.counts is not None:
+            self.tally[row.counts] += 1
         if row.flops:
             name = bound.form.type.name
             numbers = 2 if name in _PACKED else 1
@@ -109,6 +103,3 @@ class Counts:
         """All counters by name."""
         compulsory = {f"global.{kind}.compulsory_bytes": PAIR_BYTES * len(pairs) for kind, pairs in self.pairs.items()}
         return {**self.tally, **compulsory}
-
-
-assert PHASE_BYTES == LANES * BANK_BYTES

@@ -9,7 +9,7 @@ import numpy as np
 
 from triptych.gpu.isa.types import PRED, ScalarType
 from triptych.gpu.oracle.memory import WarpMemory
-from triptych.gpu.oracle.rounding import fused_multiply_add
+from triptych.gpu.oracle.rounding import directed, fused_multiply_add
 from triptych.gpu.oracle.values import (
     LANES,
     Lanes,
@@ -150,6 +150,10 @@ class NumpyMachine:
     def square_root(self, t: ScalarType, a: Lanes) -> Lanes:
         """See `Machine`."""
         return np.sqrt(a)
+
+    def float_directed(self, t: ScalarType, operation: str, mode: str, *operands: Lanes) -> Lanes:
+        """See `Machine`."""
+        return directed(t, operation, mode, operands)
 
     def round_integral(self, t: ScalarType, mode: str, a: Lanes) -> Lanes:
         """See `Machine`."""

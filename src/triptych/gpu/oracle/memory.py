@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from triptych.core.arrays import Storage
 from triptych.core.errors import MemoryFault
 from triptych.core.source import SourceLocation
-from triptych.gpu.isa.spaces import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from triptych.gpu.hardware import PARAM_WINDOW, WINDOW_SIZE, WINDOWS
 from triptych.gpu.isa.types import TYPES, ScalarType
 from triptych.gpu.oracle.atomics import updated
 from triptych.gpu.oracle.counting import Counts, Touch
@@ -19,8 +19,6 @@ from triptych.gpu.oracle.values import LANES, Lanes, Mask, lane_dtype, to_bits, 
 
 Bytes = NDArray[np.uint8]
 _VERBS: Mapping[str, str] = {"load": "read", "store": "write", "atomic": "atomic"}
-POISON = 0xA5
-"""What shared and local memory hold before they are written: nothing that looks useful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +152,7 @@ def _resolve(space: str, address: int) -> tuple[str, int]:
         return "global", address
     if space != "generic":
         return space, address
-    for name, window in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
-        if window <= address < window + WINDOW_SIZE:
-            return name, address - window
+    for name in ("shared", "local"):
+        if WINDOWS[name] <= address < WINDOWS[name] + WINDOW_SIZE:
+            return name, address - WINDOWS[name]
     return "global", address

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from triptych.core.errors import UnknownName
 from triptych.gpu.flow import FlowGraph, build_blocks, order_blocks
-from triptych.gpu.isa.binding import BoundInstruction, bind
+from triptych.gpu.isa.binding import BoundInstruction, bind, with_implied_registers
 from triptych.gpu.syntax import parse
-from triptych.gpu.syntax.ast import Function, Instruction, Module
+from triptych.gpu.syntax.ast import Function, Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,7 @@ class Kernel:
 
     def only_ends(self, block: int) -> bool:
         """Whether a block does nothing but end its lanes."""
-        if block == self.graph.exit:
-            return True
-        piece = self.graph.blocks[block]
-        alone = len(piece.instructions) == 1 and piece.fall_through is None
-        return alone and piece.instructions[0].mnemonic in ("ret", "exit")
-
-
-def is_block_barrier(instruction: Instruction) -> bool:
-    """Whether the whole block waits here."""
-    return instruction.mnemonic in ("bar", "barrier") and "warp" not in instruction.modifiers
+        return block == self.graph.exit or self.graph.blocks[block].only_ends
 
 
 @lru_cache(maxsize=64)
@@ -49,6 +40,6 @@ def read_kernel(text: str, name: str) -> Kernel:
     function = module.functions.get(name)
     if function is None or not function.is_entry or function.body is None:
         raise UnknownName.of("kernel", name, module.functions)
-    graph = order_blocks(build_blocks(function, is_block_barrier)).graph
+    graph = order_blocks(build_blocks(function)).graph
     bound = tuple(tuple(bind(instruction) for instruction in block.instructions) for block in graph.blocks)
-    return Kernel(module, function, graph, bound)
+    return Kernel(module, with_implied_registers(function), graph, bound)

@@ -1,8 +1,9 @@
-"""a · b + c rounded once, by exact fractions."""
+"""Arithmetic rounded once by exact fractions: a · b + c, and every operation in the directed modes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -14,26 +15,30 @@ _FORMATS = {32: (24, -149, 128), 64: (53, -1074, 1024)}
 """By width: digits of the significand, exponent of the smallest subnormal, exponent that overflows."""
 
 
-def round_to_nearest(value: Fraction, bits: int) -> float:
-    """The single or double nearest to a fraction other than 0, ties to even."""
+_WHOLE: Mapping[str, Callable[[Fraction], int]] = {"rn": round, "rz": int, "rm": math.floor, "rp": math.ceil}
+
+
+def round_fraction(value: Fraction, bits: int, mode: str = "rn") -> float:
+    """A fraction other than 0 as a single or double: to nearest even, towards zero, down or up."""
     digits, least, overflow = _FORMATS[bits]
     size = abs(value)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     if size < Fraction(2) ** exponent:
         exponent -= 1
     quantum = max(exponent - digits + 1, least)
-    units = round(value / Fraction(2) ** quantum)
+    units = abs(_WHOLE[mode](value / Fraction(2) ** quantum))
     sign = -1.0 if value < 0 else 1.0
-    if abs(units).bit_length() + quantum > overflow:
-        return sign * math.inf
-    return sign * math.ldexp(abs(units), quantum)
+    if units.bit_length() + quantum > overflow:
+        infinite = mode in ("rn", "rm" if value < 0 else "rp")
+        return sign * (math.inf if infinite else math.ldexp((1 << digits) - 1, overflow - digits))
+    return sign * math.ldexp(units, quantum)
 
 
 def _fused(a: float, b: float, c: float, bits: int) -> float:
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
         return a * b + c
     exact = Fraction(a) * Fraction(b) + Fraction(c)
-    return round_to_nearest(exact, bits) if exact else a * b + c
+    return round_fraction(exact, bits) if exact else a * b + c
 
 
 def fused_multiply_add(t: ScalarType, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -57,3 +62,45 @@ def _may_round_twice(total: Lanes) -> Lanes:
     """
     halfway = (total.view(np.uint64) & np.uint64(0x1FFF_FFFF)) == np.uint64(0x1000_0000)
     return np.isfinite(total) & (halfway | (np.abs(total) < 2.0**-126))
+
+
+def directed(t: ScalarType, operation: str, mode: str, operands: Sequence[Lanes]) -> Lanes:
+    """`add sub mul div fma sqrt` of singles or doubles, rounded towards zero (`rz`), down (`rm`) or up (`rp`)."""
+    lanes = zip(*(a.tolist() for a in operands), strict=True)
+    results = [_directed(operation, mode, t.bits, *numbers) for numbers in lanes]
+    return np.array(results, np.float64).astype(operands[0].dtype)
+
+
+def _directed(operation: str, mode: str, bits: int, *numbers: float) -> float:
+    if operation == "sub":
+        return _directed("add", mode, bits, numbers[0], -numbers[1])
+    nearest = float(_NEAREST[operation](*map(np.float64, numbers)))
+    if not all(map(math.isfinite, numbers)) or math.isnan(nearest) or (operation == "div" and numbers[1] == 0):
+        return nearest
+    exact = _EXACT[operation](*map(Fraction, numbers))
+    if exact:
+        return round_fraction(exact, bits, mode)
+    if operation not in ("add", "fma"):
+        return nearest
+    left = numbers[0] * numbers[1] if operation == "fma" else numbers[0]
+    positive = math.copysign(1.0, left) + math.copysign(1.0, numbers[-1]) == 2 and left == 0
+    return -0.0 if mode == "rm" and not positive else nearest
+
+
+def _root(value: Fraction) -> Fraction:
+    """A square root to far more digits than any format has, its last digit odd where it is not exact."""
+    if value < 0:
+        raise ValueError("the root of a negative number is no number")
+    shift = 1100
+    size = value * 4**shift
+    root = math.isqrt(int(size))
+    return Fraction(2 * root + (root * root != size), 2 << shift)
+
+
+_NEAREST: Mapping[str, Callable[..., np.float64]] = {
+    "add": np.add, "mul": np.multiply, "div": np.divide, "fma": lambda a, b, c: a * b + c, "sqrt": np.sqrt,
+}  # fmt: skip
+_EXACT: Mapping[str, Callable[..., Fraction]] = {
+    "add": lambda a, b: a + b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b, "fma": lambda a, b, c: a * b + c,
+    "sqrt": _root,
+}  # fmt: skip

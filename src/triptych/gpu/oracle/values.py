@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.errors import UnsupportedFeature
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.types import ScalarType
 
-LANES = 32
+LANES = WARP_SIZE
 Lanes = NDArray[Any]
 """An array of 32: unsigned integers of the type's width, float32, float64 or bool; f16 and bf16 by their bits."""
 Mask = NDArray[np.bool_]

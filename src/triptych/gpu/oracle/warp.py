@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault
-from triptych.gpu.isa.binding import BoundInstruction
+from triptych.gpu.isa.binding import Bound, BoundInstruction
 from triptych.gpu.isa.table import Effect
 from triptych.gpu.oracle.counting import Counts
 from triptych.gpu.oracle.machine import NumpyMachine
 from triptych.gpu.oracle.operands import Registers
-from triptych.gpu.oracle.program import Kernel, is_block_barrier
+from triptych.gpu.oracle.program import Kernel
 from triptych.gpu.oracle.values import LANES, Lanes, Mask
 
 
@@ -49,17 +49,17 @@ class Warp:
         piece, bound = self.kernel.graph.blocks[block], self.kernel.bound[block]
         for instruction in bound:
             self._count(instruction, group)
-            if instruction.effect in (Effect.WARP, Effect.BARRIER):
-                self._require_members(instruction, group)
-            if instruction.effect not in (Effect.CONTROL, Effect.BARRIER):
+            if instruction.membermask is not None:
+                self._require_members(instruction, instruction.membermask, group)
+            if instruction.effect.has_meaning:
                 self._execute(instruction, group)
         if any(successor <= block for successor in piece.successors):
             self._burn()
         if not piece.targets:
             following = self.exit if piece.fall_through is None else piece.fall_through
             self.at[group] = following
-            self.waiting |= group & bool(bound and is_block_barrier(bound[-1].instruction) and following != self.exit)
-        elif bound[-1].form.row.mnemonic == "brx":
+            self.waiting |= group & (piece.waits and following != self.exit)
+        elif bound[-1].effect is Effect.SWITCH:
             self._switch(bound[-1], group, piece.targets)
         else:
             self._branch(bound[-1], group, piece.targets[0], piece.fall_through)
@@ -71,7 +71,7 @@ class Warp:
 
     def _branch(self, instruction: BoundInstruction, group: Mask, target: int, fall_through: int | None) -> None:
         taken = group & self._guard(instruction)
-        if instruction.form.row.mnemonic == "trap" and taken.any():
+        if instruction.effect is Effect.TRAP and taken.any():
             raise KernelFault(f"kernel {self.kernel.function.name}: trap executed")
         others = group & ~taken
         other = self.exit if fall_through is None else fall_through
@@ -109,12 +109,10 @@ class Warp:
         active = group & self._guard(instruction)
         self.counts.count_instruction(instruction, int(group.sum()), int(active.sum()))
 
-    def _require_members(self, instruction: BoundInstruction, group: Mask) -> None:
+    def _require_members(self, instruction: BoundInstruction, membermask: Bound, group: Mask) -> None:
         """Lanes that the instruction names and that live, but stand elsewhere, would have to be waited for."""
         text = instruction.instruction
-        if is_block_barrier(text) or not instruction.form.has("sync"):
-            return
-        members = int(self.registers.read(instruction.sources[-1])[group][0])
+        members = int(self.registers.read(membermask)[group][0])
         elsewhere = (self.at != self.exit) & ~group
         if any(members >> int(lane) & 1 for lane in np.flatnonzero(elsewhere)):
             raise DeadlockError(

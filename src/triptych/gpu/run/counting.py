@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from triptych.core.counters import Counter, Counters, Provenance
+from triptych.core.counter_table import ALWAYS, COMPANIONS
+from triptych.core.counters import Counters, counters_of
 from triptych.core.launches import Line
+from triptych.gpu.hardware import PAIR_BYTES
 from triptych.gpu.run.counting_plan import CountingPlan, Place
 from triptych.gpu.run.workers import StorageTable, Worker
-
-_UNITS: Mapping[str, str] = {
-    "instructions": "instructions", "branches": "branches", "barriers": "barriers", "requests": "requests",
-    "sectors": "sectors", "bytes": "bytes", "wavefronts": "wavefronts", "bank_conflicts": "wavefronts",
-    "flops": "FLOPs",
-}  # fmt: skip
 
 
 def count_launch(
@@ -32,37 +28,21 @@ def count_launch(
             total[name] = total.get(name, 0) + value
             by_place.setdefault(place, {})[name] = value
     read, written = table.touched_pairs
-    total["global.load.compulsory_bytes"] = 64 * read
-    total["global.store.compulsory_bytes"] = 64 * written
+    total["global.load.compulsory_bytes"] = PAIR_BYTES * read
+    total["global.store.compulsory_bytes"] = PAIR_BYTES * written
     lines = [
-        Line(place[0], _as_counters(tally), place[1])
+        Line(place[0], _counters(tally), place[1])
         for place, tally in by_place.items()
         if place is not None and "instructions.warp" in tally
     ]
     lines.sort(key=lambda line: (line.where, line.frames))
-    return _as_counters(total, _ALWAYS), tuple(lines)
+    return _counters(total, ALWAYS["gpu"]), tuple(lines)
 
 
-_ALWAYS = ("branches", "branches.divergent", "instructions.thread", "instructions.warp")
-"""Counters of a launch that are there even when they are 0."""
-
-
-def _as_counters(tally: Mapping[str, int], always: Sequence[str] = ()) -> Counters:
-    names = sorted({*tally, *always, *_with_conflicts(tally)})
-    counters = {name: Counter(tally.get(name, 0), _unit(name), Provenance.COUNTED_PTX) for name in names}
+def _counters(tally: Mapping[str, int], always: Sequence[str] = ()) -> Counters:
+    companions = (COMPANIONS[name] for name in tally.keys() & COMPANIONS.keys())
+    values: dict[str, int | float] = {name: tally.get(name, 0) for name in sorted({*tally, *always, *companions})}
     warps = tally.get("instructions.warp", 0)
     if warps:
-        lanes = tally["instructions.thread"] / warps
-        counters["threads.active_lanes"] = Counter(lanes, "lanes", Provenance.COUNTED_PTX)
-    return Counters(counters)
-
-
-def _with_conflicts(tally: Mapping[str, int]) -> list[str]:
-    """Where there were wavefronts, the conflicts among them are told even when there were none."""
-    return [name.replace("wavefronts", "bank_conflicts") for name in tally if name.endswith(".wavefronts")]
-
-
-def _unit(name: str) -> str:
-    words = name.split(".")
-    last = words[-1]
-    return "bytes" if last.endswith("bytes") else _UNITS.get(last) or _UNITS[words[0]]
+        values["threads.active_lanes"] = tally["instructions.thread"] / warps
+    return counters_of("gpu", values)

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.source import SourceLocation
+from triptych.gpu.hardware import SECTOR_BYTES, WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.lower.analysis import KernelAnalysis, MemorySite
-from triptych.gpu.lower.layout import WARP_SIZE, Site
+from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.memory import phases_of
+from triptych.gpu.lower.memory_sites import MemorySite
+from triptych.gpu.lower.records import Site
 
 Place = tuple[SourceLocation, tuple[SourceLocation, ...]] | None
 Term = tuple[Place, str, int, int]
@@ -103,10 +105,8 @@ def _instruction_terms(
     yield "instructions.warp", warps, 1
     yield "instructions.thread", columns.lanes(block), 1
     yield f"instructions.pipe.{row.pipe.value}", warps, 1
-    if row.mnemonic in ("bra", "brx"):
-        yield "branches", warps, 1
-    if row.mnemonic in ("bar", "barrier"):
-        yield "barriers", warps, 1
+    if row.counts is not None:
+        yield row.counts, warps, 1
     if row.flops:
         name = instruction.form.type.name
         width = 2 if name in _NUMBERED_TYPES else 1
@@ -114,24 +114,24 @@ def _instruction_terms(
 
 
 def _site_terms(site: MemorySite) -> Iterator[tuple[str, str, int]]:
-    """A site's counters, those of the short ways (full warps at neighbours, or at one element) written out."""
+    """A site's counters, those of the short ways (full warps at neighbouring elements, or at one) written out."""
     if site.space == "param":  # not memory traffic, however it is reached
         return
     prefix, bytes_ = f"{site.space}.{site.kind}", site.bytes
-    for field in ("requests", "neighbours", "same"):
+    for field in ("requests", "contiguous", "broadcast"):
         yield f"{prefix}.requests", field, 1
     yield f"{prefix}.bytes", "bytes", 1
-    for field in ("neighbours", "same"):
+    for field in ("contiguous", "broadcast"):
         yield f"{prefix}.bytes", field, WARP_SIZE * bytes_
     if site.space == "global":
         yield f"{prefix}.sectors", "sectors", 1
-        yield f"{prefix}.sectors", "same", 1
-        yield f"{prefix}.sectors", "neighbours", bytes_
+        yield f"{prefix}.sectors", "broadcast", 1
+        yield f"{prefix}.sectors", "contiguous", WARP_SIZE * bytes_ // SECTOR_BYTES
     if site.space == "shared":
         phases = phases_of(site.kind, bytes_)
-        wavefronts, conflicts = phases.neighbours
+        wavefronts, conflicts = phases.contiguous
         yield f"{prefix}.wavefronts", "sectors", 1
-        yield f"{prefix}.wavefronts", "same", phases.same
-        yield f"{prefix}.wavefronts", "neighbours", wavefronts
+        yield f"{prefix}.wavefronts", "broadcast", phases.broadcast
+        yield f"{prefix}.wavefronts", "contiguous", wavefronts
         yield f"{prefix}.bank_conflicts", "conflicts", 1
-        yield f"{prefix}.bank_conflicts", "neighbours", conflicts
+        yield f"{prefix}.bank_conflicts", "contiguous", conflicts

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from triptych.core.arrays import AddressSpace, Storage
 from triptych.core.errors import UnsupportedFeature
-from triptych.gpu.run.kernel import Kernel, size_of
+from triptych.gpu.hardware import FIRST_VARIABLE_ADDRESS
+from triptych.gpu.run.kernel import Kernel
+from triptych.gpu.run.module import size_of
 from triptych.gpu.syntax.ast import Variable
-
-FIRST_ADDRESS = 0x0008_0000_0000
-"""Module variables lie below the arrays (`AddressSpace.FIRST_ADDRESS`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class ModuleMemory:
 
 
 class _VariableSpace(AddressSpace):
-    FIRST_ADDRESS = FIRST_ADDRESS
+    FIRST_ADDRESS = FIRST_VARIABLE_ADDRESS
 
 
 _SPACE = _VariableSpace()

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from triptych.core.arrays import Storage
 from triptych.core.progress import Report
-from triptych.gpu.isa.spaces import PARAM_WINDOW
-from triptych.gpu.lower.layout import NO_STOP, SCRATCH_BYTES, WARP_SIZE, Context, Need, Site, StorageRow, Warp
+from triptych.core.source import Index
+from triptych.gpu.hardware import PAIR_BYTES, PARAM_WINDOW, WARP_SIZE
+from triptych.gpu.lower.records import NO_STOP, SCRATCH_BYTES, Context, Need, Site, StorageRow, Warp
 from triptych.gpu.run.kernel import Kernel
 
 _POLL_S = 0.05
@@ -25,8 +26,8 @@ _POLL_S = 0.05
 class Geometry:
     """A launch's shape."""
 
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: Index
+    block: Index
     shared_bytes: int
     """Static and dynamic."""
 
@@ -45,22 +46,35 @@ class Geometry:
         """Warps of a block."""
         return -(-self.threads // WARP_SIZE)
 
+    def thread(self, number: int) -> Index:
+        """`threadIdx` of the thread with this number in its block."""
+        return _index(number, self.block)
+
+    def block_index(self, number: int) -> Index:
+        """`blockIdx` of the block with this number in the grid."""
+        return _index(number, self.grid)
+
+
+def _index(number: int, extent: Index) -> Index:
+    x, y, _ = extent
+    return number % x, number // x % y, number // (x * y)
+
 
 @dataclass(frozen=True, slots=True)
 class StorageTable:
-    """The storages as generated code searches them, and which 64-byte pairs of the arrays were read and written."""
+    """The storages as generated code searches them, and which pairs of sectors of the arrays were read and written."""
 
     storages: tuple[Storage, ...]
     rows: NDArray[np.int64]
     """A `StorageRow` each, by ascending address."""
     read_map: NDArray[np.uint8]
-    """1 for each 64-byte pair that was read, storage after storage; the parameters' pairs come last."""
+    """1 for each pair of sectors that was read, storage after storage; the parameters' pairs come last."""
     write_map: NDArray[np.uint8]
     parameter_pairs: int
 
     @property
     def touched_pairs(self) -> tuple[int, int]:
-        """Distinct 64-byte pairs read, and written; those of the parameters left out."""
+        """Distinct pairs of sectors read, and written; those of the parameters left out."""
         end = len(self.read_map) - self.parameter_pairs
         return int(np.count_nonzero(self.read_map[:end])), int(np.count_nonzero(self.write_map[:end]))
 
@@ -72,7 +86,7 @@ def build_storage_table(memory: Mapping[Storage, NDArray[np.uint8]], parameters:
     hosts = [(parameters if s is own else memory[s]).__array_interface__["data"][0] for s in storages]
     low = np.array([s.address for s in storages], np.int64)
     high = np.array([s.end for s in storages], np.int64)
-    first, last = low >> 6, (np.maximum(high, low + 1) - 1) >> 6
+    first, last = low // PAIR_BYTES, (np.maximum(high, low + 1) - 1) // PAIR_BYTES
     counts = last - first + 1
     starts = np.cumsum(counts) - counts
     read_map, write_map = (np.zeros(int(counts.sum()), np.uint8) for _ in range(2))
@@ -109,7 +123,7 @@ class Worker:
 
 
 @dataclass(slots=True)
-class Shared:
+class LaunchState:
     """What all workers of a launch share."""
 
     geometry: Geometry
@@ -123,12 +137,12 @@ class Shared:
     stop_block: Any = field(default_factory=lambda: ctypes.c_int64(NO_STOP))
 
 
-def make_worker(kernel: Kernel, shared: Shared) -> Worker:
+def make_worker(kernel: Kernel, state: LaunchState) -> Worker:
     """A worker with everything that its context points to."""
-    geometry, facts = shared.geometry, kernel.facts
+    geometry, facts = state.geometry, kernel.facts
     indices = thread_indices(geometry)
     block_shared = _aligned(geometry.shared_bytes)
-    local = _aligned(facts.places.local_bytes * geometry.warps * WARP_SIZE)
+    local = _aligned(facts.layout.local_bytes * geometry.warps * WARP_SIZE)
     frames = _aligned(facts.frame_bytes * geometry.warps)
     warps = _records(geometry.warps, Warp.size() // 8)
     numbers = np.arange(geometry.warps)
@@ -142,17 +156,17 @@ def make_worker(kernel: Kernel, shared: Shared) -> Worker:
     own = _records(1, Context.size() // 8)
     context = Context.from_address(own.ctypes.data)
     values = {
-        "next_block": ctypes.addressof(shared.next_block), "stop_block": ctypes.addressof(shared.stop_block),
+        "next_block": ctypes.addressof(state.next_block), "stop_block": ctypes.addressof(state.stop_block),
         "total_blocks": geometry.blocks, "block_index": -1, "threads": geometry.threads, "warp_count": geometry.warps,
         "thread_indices": indices.ctypes.data, "index_stride": indices.shape[1],
-        "parameters": shared.parameters.ctypes.data, "shared": block_shared.ctypes.data,
-        "shared_size": geometry.shared_bytes, "local": local.ctypes.data, "local_size": facts.places.local_bytes,
+        "parameters": state.parameters.ctypes.data, "shared": block_shared.ctypes.data,
+        "shared_size": geometry.shared_bytes, "local": local.ctypes.data, "local_size": facts.layout.local_bytes,
         "frames": frames.ctypes.data, "frame_size": facts.frame_bytes, "warps": warps.ctypes.data,
         "sites": sites.ctypes.data, "site_count": len(sites),
         "block_counts": counts.ctypes.data, "divergent_counts": divergent.ctypes.data,
-        "budget": shared.budget, "converged": kernel.code("converged").form,
-        "masked": kernel.known_code("masked"), "storages": shared.table.rows.ctypes.data,
-        "storage_count": len(shared.table.storages), "symbols": shared.symbols.ctypes.data,
+        "budget": state.budget, "converged": kernel.code("converged").form,
+        "masked": kernel.known_code("masked"), "storages": state.table.rows.ctypes.data,
+        "storage_count": len(state.table.storages), "symbols": state.symbols.ctypes.data,
         "scratch": scratch.ctypes.data,
     }  # fmt: skip
     for axis, extent, size in zip("xyz", geometry.grid, geometry.block, strict=True):
@@ -179,14 +193,14 @@ def _records(count: int, fields: int) -> NDArray[np.int64]:
     return memory.view(np.int64).reshape(count, fields)
 
 
-def run_workers(kernel: Kernel, shared: Shared, count: int, report: Report) -> list[Worker]:
+def run_workers(kernel: Kernel, state: LaunchState, count: int, report: Report) -> list[Worker]:
     """Runs all blocks on `count` threads; gives the workers with their counters, whether a fault stopped them or not.
 
     Raises:
         KeyboardInterrupt: the user asked to stop; the launch has ended by then.
     """
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(kernel.code("converged").run)
-    workers = [make_worker(kernel, shared) for _ in range(max(1, min(count, shared.geometry.blocks)))]
+    workers = [make_worker(kernel, state) for _ in range(max(1, min(count, state.geometry.blocks)))]
     errors: list[BaseException] = []
 
     def work(worker: Worker) -> None:
@@ -195,15 +209,15 @@ def run_workers(kernel: Kernel, shared: Shared, count: int, report: Report) -> l
                 worker.context.masked = kernel.code("masked").form
         except BaseException as error:
             errors.append(error)
-            shared.stop_block.value = -1
+            state.stop_block.value = -1
 
     threads = [threading.Thread(target=work, args=(worker,), daemon=True) for worker in workers]
     for thread in threads:
         thread.start()
     try:
-        _wait(threads, workers, shared, report)
+        _wait(threads, workers, state, report)
     except BaseException:
-        shared.stop_block.value = -1
+        state.stop_block.value = -1
         for thread in threads:
             thread.join()
         raise
@@ -212,9 +226,9 @@ def run_workers(kernel: Kernel, shared: Shared, count: int, report: Report) -> l
     return workers
 
 
-def _wait(threads: list[threading.Thread], workers: list[Worker], shared: Shared, report: Report) -> None:
+def _wait(threads: list[threading.Thread], workers: list[Worker], state: LaunchState, report: Report) -> None:
     for thread in threads:
         thread.join(0.002)
         while thread.is_alive():
             thread.join(_POLL_S)
-            report(sum(worker.context.done_blocks for worker in workers), shared.geometry.blocks)
+            report(sum(worker.context.done_blocks for worker in workers), state.geometry.blocks)

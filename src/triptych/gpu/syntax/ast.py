@@ -123,6 +123,11 @@ class Instruction:
         return self.origin.where if self.origin is not None else SourceLocation("<ptx>", self.line)
 
     @property
+    def frames(self) -> tuple[SourceLocation, ...]:
+        """The callers that the author's line was inlined into, innermost first."""
+        return self.origin.frames if self.origin is not None else ()
+
+    @property
     def opcode(self) -> str:
         """The dotted opcode as written."""
         return ".".join((self.mnemonic, *self.modifiers))

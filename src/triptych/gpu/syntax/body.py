@@ -16,7 +16,7 @@ from triptych.gpu.syntax.ast import (
 from triptych.gpu.syntax.literals import parse_integer, read_number
 from triptych.gpu.syntax.names import Scopes
 from triptych.gpu.syntax.operands import OperandParser
-from triptych.gpu.syntax.places import Places
+from triptych.gpu.syntax.origins import Origins
 from triptych.gpu.syntax.tokens import DEEPEST, NAME_START, Tokens
 from triptych.gpu.syntax.variables import SPACES, TYPE_BYTES, parse_variables
 
@@ -31,7 +31,7 @@ class BodyParser:
     def __init__(
         self,
         tokens: Tokens,
-        places: Places,
+        origins: Origins,
         module_names: frozenset[str],
         parameters: tuple[Variable, ...],
         unresolved: dict[str, int],
@@ -39,7 +39,7 @@ class BodyParser:
     ) -> None:
         """`parameters` includes the results; `opcodes` keeps opcodes taken apart, for the whole module."""
         self.tokens = tokens
-        self.places = places
+        self.origins = origins
         self.scopes = Scopes(tokens, module_names)
         self.operands = OperandParser(tokens, self.scopes, unresolved)
         self.opcodes = opcodes
@@ -206,7 +206,7 @@ class BodyParser:
         if parts[0] == "bra":
             self._check_branch(operands, start, at)
         self.statements.append(
-            Instruction(parts[0], parts[1], tuple(operands), guard, tokens.line(start), self.places.current)
+            Instruction(parts[0], parts[1], tuple(operands), guard, tokens.line(start), self.origins.current)
         )
 
     def _split_opcode(self, opcode: str) -> tuple[str, tuple[str, ...]]:
@@ -234,7 +234,7 @@ class BodyParser:
         tokens = self.tokens
         token = tokens.take()
         if token == ".loc":
-            self.places.parse_location()
+            self.origins.parse_location()
         elif token == ".reg":
             self._parse_registers()
         elif token in SPACES:
@@ -245,7 +245,7 @@ class BodyParser:
             if tokens.texts[tokens.at - 1] != ";":
                 raise tokens.expected("';' after '.pragma'", tokens.at - 1)
         elif token == ".file":
-            self.places.parse_file()
+            self.origins.parse_file()
         else:
             raise tokens.expected("an instruction, a label or a directive of a body", tokens.at - 1)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.syntax.ast import FloatBits, Integer
 from triptych.gpu.syntax.tokens import DEEPEST, Tokens
 
-WARP_SIZE = 32
 LOWEST = -(1 << 63)
 HIGHEST = (1 << 64) - 1
 PRECEDENCE = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/": 6}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.syntax.ast import (
     Address,
     AddressList,
@@ -89,7 +90,7 @@ class OperandParser:
         if name == "_":
             operand: Operand = SINK
         elif name == "WARP_SZ":
-            operand = Integer(32)
+            operand = Integer(WARP_SIZE)
         elif is_special(name):
             operand = Register(name)
         elif name[0] == "%" or "." in name:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from triptych.gpu.syntax.ast import Function, Module, Variable
 from triptych.gpu.syntax.body import BodyParser
 from triptych.gpu.syntax.literals import parse_integer
-from triptych.gpu.syntax.places import Places
+from triptych.gpu.syntax.origins import Origins
 from triptych.gpu.syntax.tokens import Tokens
 from triptych.gpu.syntax.variables import parse_parameters, parse_variables
 
@@ -37,7 +37,7 @@ def parse(text: str, *, name: str = "<ptx>") -> Module:
 class _ModuleParser:
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
-        self.places = Places(tokens)
+        self.origins = Origins(tokens)
         self.functions: dict[str, Function] = {}
         self.variables: dict[str, Variable] = {}
         self.aliases: list[tuple[str, str, int]] = []
@@ -56,7 +56,7 @@ class _ModuleParser:
             address_size=address_size,
             functions=self.functions,
             variables=self.variables,
-            files=self.places.files,
+            files=self.origins.files,
         )
 
     def _parse_header(self) -> tuple[tuple[int, int], str, int]:
@@ -106,9 +106,9 @@ class _ModuleParser:
         tokens.take()
         match token:
             case ".file":
-                self.places.parse_file()
+                self.origins.parse_file()
             case ".loc":
-                self.places.parse_location()
+                self.origins.parse_location()
             case ".pragma":
                 _skip_statement(tokens)
             case ".alias":
@@ -162,7 +162,7 @@ class _ModuleParser:
 
     def _parse_function(self, linkage: str, *, is_entry: bool) -> None:
         tokens = self.tokens
-        self.places.start_function()
+        self.origins.start_function()
         if tokens.accept(".attribute"):
             tokens.expect("(", "after '.attribute'")
             while tokens.take() not in ("", ")"):
@@ -213,7 +213,7 @@ class _ModuleParser:
     def _parse_body(self, function: Function) -> Function:
         body = BodyParser(
             self.tokens,
-            self.places,
+            self.origins,
             frozenset((*self.variables, *self.functions)),
             function.results + function.parameters,
             self.unresolved,

@@ -1,22 +1,19 @@
-"""A traced call of a kernel, and its launch on arrays."""
+"""A traced call of a kernel: the plan that allocates its outputs and launches it, and how its results are returned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.arrays import Handle
-from triptych.core.plan import Launch, Program
-from triptych.execution.memory import memory
-from triptych.execution.run import run_launch
+from triptych.core.arrays import Handle, contiguous_strides
+from triptych.core.dtypes import dtype_of
+from triptych.core.plan import Allocate, Launch, Plan, Program
+from triptych.execution.memory import Memory
 from triptych.languages.nki.dtypes import Dtype
-
-UNDEFINED_BYTE = 0xFF
-"""What an output holds before the kernel runs: NaN in floats, so that a missing store shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +45,29 @@ class Capture:
         places = {one.argument: one for one in self.outputs if one.argument >= len(self.inputs)}
         return tuple(places[at] for at in sorted(places))
 
+    def plan(self, memory: Memory) -> Plan:
+        """Allocates the new outputs, at addresses of `memory`, and launches; its outputs are what the kernel returns.
 
-def launch(capture: Capture, arrays: Sequence[object]) -> object:
-    """Run a captured call on the arrays that it was captured with; what it returns, in new numpy arrays."""
-    made = [_undefined(spec) for spec in capture.new_outputs]
-    handles = (*capture.inputs, *(memory().bind(array) for array in made))
-    run_launch(capture.program, Launch(capture.kernel, capture.kernel, capture.grid, (1, 1, 1), handles), memory())
-    everything = [*arrays, *made]
-    results = [everything[spec.argument] for spec in capture.outputs]
-    if capture.structure is not None:
-        return capture.structure(results)
-    return results[0] if results else None
+        What is allocated is undefined (NaN in floats) until the kernel stores to it, so that a missing store shows.
+        """
+        made = [_reserve(spec, memory) for spec in self.new_outputs]
+        arguments = (*self.inputs, *made)
+        launch = Launch(self.kernel, self.kernel, self.grid, (1, 1, 1), arguments)
+        nodes = (*(Allocate(handle.storage) for handle in made), launch)
+        outputs = tuple(arguments[spec.argument] for spec in self.outputs)
+        return Plan(nodes, {self.kernel: self.program}, self.inputs, outputs)
+
+    def results(self, arrays: Sequence[object], made: Sequence[NDArray[Any]]) -> object:
+        """What the kernel returns: the very arrays that it was given, and of the plan's outputs those that are new."""
+        given = len(arrays)
+        pairs = zip(self.outputs, made, strict=True)
+        results = [arrays[spec.argument] if spec.argument < given else array for spec, array in pairs]
+        if self.structure is not None:
+            return self.structure(results)
+        return results[0] if results else None
 
 
-def _undefined(spec: OutputSpec) -> NDArray[Any]:
-    array = np.empty(spec.shape, spec.dtype)
-    array.reshape(-1).view(np.uint8).fill(UNDEFINED_BYTE)
-    return array
+def _reserve(spec: OutputSpec, memory: Memory) -> Handle:
+    dtype = dtype_of(spec.dtype)
+    strides = contiguous_strides(spec.shape, dtype)
+    return Handle(memory.reserve(prod(spec.shape) * dtype.bytes), dtype, spec.shape, strides)

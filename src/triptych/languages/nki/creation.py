@@ -13,7 +13,7 @@ from triptych.languages.nki.elementwise import is_number, number
 from triptych.languages.nki.indexing import Ds, refuse, sequence, whole
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import BETA1, CURRENT, ParDim, Tracer, current
-from triptych.neuron.isa import Space
+from triptych.neuron.isa import HARDWARE, Space
 
 
 def _buffer(buffer: object) -> Buffer:
@@ -178,19 +178,22 @@ def spmd_dim(outer: int, inner: int) -> int:
     return outer * inner
 
 
+# The tile sizes below are the same on every target, so that modules can read them outside of kernels.
+_ANY = HARDWARE["trn2"]
+
+
 class TileSize:
     """`nl.tile_size`: the largest tiles that the hardware takes. Elements, except where the name says bytes."""
 
-    pmax = 128
-    psum_fmax = 512
-    psum_bank_fmax = 512
-    psum_bank_fmax_bytes = 2048
-    psum_num_banks = 8
+    pmax = _ANY.partitions
+    psum_bank_fmax_bytes = _ANY.psum_bank_bytes
+    psum_fmax = psum_bank_fmax = psum_bank_fmax_bytes // 4
+    psum_num_banks = _ANY.psum_banks
     psum_min_align = 4
     sbuf_min_align = 1
-    gemm_stationary_fmax = 128
-    gemm_moving_fmax = 512
-    bn_stats_fmax = 512
+    gemm_stationary_fmax = _ANY.matmul_stationary_elements
+    gemm_moving_fmax = _ANY.matmul_moving_elements["f32"]
+    bn_stats_fmax = _ANY.batch_statistics_elements
 
     @property
     def sbuf_fmax_bytes(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from triptych.core.dtypes import DType, dtype_of
 from triptych.core.errors import NkiError, UnknownName
-from triptych.languages.nki.frames import user_location
+from triptych.languages.calling import author_location
 
 Dtype = np.dtype[Any]
 
@@ -27,6 +27,15 @@ bfloat16: Dtype = np.dtype(ml_dtypes.bfloat16)
 float8_e4m3: Dtype = np.dtype(ml_dtypes.float8_e4m3)
 float8_e4m3fn: Dtype = np.dtype(ml_dtypes.float8_e4m3fn)
 float8_e5m2: Dtype = np.dtype(ml_dtypes.float8_e5m2)
+
+fp32 = np.finfo(np.float32)
+"""The limits of float32: `nl.fp32.min`."""
+
+
+def finfo(dtype: object) -> np.finfo[np.floating]:
+    """The limits of a float dtype."""
+    return np.finfo(dtype)  # type: ignore[call-overload]
+
 
 _BY_NAME: Mapping[str, Dtype] = {
     dtype.name: dtype
@@ -61,7 +70,7 @@ def nki_dtype(kind: object) -> Dtype:
     except TypeError:
         dtype = None
     if dtype is None or dtype.name not in _BY_NAME:
-        raise NkiError(f"{kind!r} is no dtype of NKI", where=user_location(), hint=f"dtypes: {', '.join(_BY_NAME)}")
+        raise NkiError(f"{kind!r} is no dtype of NKI", where=author_location(), hint=f"dtypes: {', '.join(_BY_NAME)}")
     return dtype
 
 
@@ -70,7 +79,7 @@ def core_dtype(dtype: Dtype) -> DType:
     try:
         return dtype_of(dtype)
     except UnknownName as error:
-        raise NkiError(error.message, where=user_location(), hint=error.hint) from error
+        raise NkiError(error.message, where=author_location(), hint=error.hint) from error
 
 
 def promote(first: Dtype, second: Dtype) -> Dtype:

@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn, cast
 import numpy as np
 
 from triptych.core.errors import NkiError
-from triptych.languages.nki.frames import user_location
+from triptych.languages.calling import author_location
 
 Box = tuple[tuple[int, int], ...]
 """For each axis of a tile the first index and the index behind the last that a mask lets through."""
@@ -24,7 +24,7 @@ class Ds(NamedTuple):
 
 def refuse(message: str, hint: str | None = None) -> NkiError:
     """An error at the author's line."""
-    return NkiError(message, where=user_location(), hint=hint)
+    return NkiError(message, where=author_location(), hint=hint)
 
 
 def whole(value: object) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from triptych.languages.nki.indexing import refuse
+from triptych.languages.nki.tracer import current
 from triptych.neuron.isa import Engine
 
 
@@ -70,3 +71,15 @@ def chosen_engine(value: object) -> Engine | None:
     if isinstance(value, engine):
         return None if value is engine.unknown else Engine(value.name)
     raise refuse(f"engine={value!r} is no engine", "name one, such as nisa.engine.vector")
+
+
+tensor_engine = engine.tensor
+vector_engine = engine.vector
+scalar_engine = engine.scalar
+gpsimd_engine = engine.gpsimd
+unknown_engine = engine.unknown
+
+
+def get_nc_version() -> nc_version:
+    """The generation of the target."""
+    return nc_version(current("nisa.get_nc_version").hardware.generation)

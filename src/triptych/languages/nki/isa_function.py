@@ -1,25 +1,40 @@
 """Functions of `nki.isa` in both calling styles: destination passing, and Beta 1's, which returns a new tile.
 
-A function is written once, in destination-passing form; `@instruction(result)` derives the other form from its
-signature: no `dst`, and `dtype=` and `mask=` as keywords. `result` says which tile the other form makes.
+A function is written once, in destination-passing form. Where its arguments are its row's operands and attributes, its
+signature and its meaning in a sentence are all there is to write:
+
+    @declaration(columns("src", 8))
+    def max8(dst: NkiTensor, src: NkiTensor) -> None:
+        'dst = the 8 largest elements of each partition, descending.'
+
+What an annotation says decides how an argument is recorded (`_RECORDED`); an argument that the row has not must be left
+at its default. A function that must work on its arguments first has a body and is an `@instruction`. Of both, the other
+form is derived: no `dst`, and `dtype=` and `mask=` as keywords; the decorator's argument says which tile it makes.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
+from triptych.core.errors import UnsupportedFeature
+from triptych.languages.calling import author_location
+from triptych.languages.nki.elementwise import is_number
 from triptych.languages.nki.indexing import refuse
+from triptych.languages.nki.isa_enums import chosen_engine, engine
+from triptych.languages.nki.isa_operands import Result, check_reduction, operand
+from triptych.languages.nki.operations import alu_name, function_name
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import BETA1, Tracer, current
+from triptych.neuron.isa import ROWS, Engine, Row
+from triptych.neuron.isa.alu import ALU
+from triptych.neuron.isa.trace import AttributeValue
 
-Arguments = Mapping[str, Any]
-Result = Callable[[Tracer, Arguments, object], NkiTensor]
-"""(tracer, bound arguments, dtype) -> the new tile."""
 Write = Callable[..., int | None]
 
-_TILE_NAMES = ("data", "data1", "src", "stationary")
+_TILE_NAMES = ("data", "data0", "data1", "src", "stationary", "on_true_tile")
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -45,12 +60,12 @@ class IsaFunction:
         """
         tracer = current(f"nisa.{self.__name__}")
         if self._result is None and self._legacy is None:
-            return self._pass_destination(tracer, args, kwargs)
-        if tracer.generation == BETA1:
+            return self._pass_destination(args, kwargs)
+        if tracer.generation == BETA1 and "dst" not in kwargs:
             bound = self._bind(self._beta1, args, kwargs)
             return self._return_tile(tracer, bound)
         if self._has_destination(args, kwargs):
-            return self._pass_destination(tracer, args, kwargs)
+            return self._pass_destination(args, kwargs)
         bound = self._bind(self._beta1, args, kwargs)
         tracer.note_legacy(f"nisa.{self.__name__} without dst")
         return self._return_tile(tracer, bound)
@@ -62,7 +77,7 @@ class IsaFunction:
         except TypeError:
             return "dst" in kwargs or not self._binds(self._beta1, args, kwargs)
         tiles = [bound[name] for name in ("dst", *_TILE_NAMES) if name in bound]
-        return all(isinstance(tile, NkiTensor) for tile in tiles)
+        return all(isinstance(tile, NkiTensor) or is_number(tile) for tile in tiles)
 
     @staticmethod
     def _binds(signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
@@ -82,8 +97,7 @@ class IsaFunction:
         bound.apply_defaults()
         return dict(bound.arguments)
 
-    def _pass_destination(self, tracer: Tracer, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-        del tracer
+    def _pass_destination(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         self._write(**self._bind(self._current, args, kwargs))
 
     def _return_tile(self, tracer: Tracer, bound: dict[str, Any]) -> NkiTensor:
@@ -92,7 +106,7 @@ class IsaFunction:
         assert self._result is not None
         dtype, mask = bound.pop("dtype"), bound.pop("mask")
         target = self._result(tracer, bound, dtype)
-        target.producer = self._write(target, **bound, mask=mask)
+        target.producer = self._write(dst=target, **bound, mask=mask)
         return target
 
 
@@ -111,3 +125,84 @@ def instruction(
 ) -> Callable[[Write], IsaFunction]:
     """Make a destination-passing function one that can be called in both styles; see the module's docstring."""
     return lambda write: IsaFunction(write, result, legacy)
+
+
+Operation = Callable[..., Any]
+"""An argument that names an operation of the engines: `nl.add`, `np.add`."""
+Function = Callable[..., Any]
+"""An argument that names an activation function: `nl.exp`, `np.exp`."""
+
+
+def _whole(value: object, name: str) -> int:
+    if isinstance(value, bool) or not is_number(value) or int(cast("int", value)) != value:
+        raise refuse(f"{name}={value!r}: expected a whole number")
+    return int(cast("int", value))
+
+
+def _whole_numbers(value: object, name: str) -> tuple[int, ...]:
+    return tuple(_whole(one, name) for one in cast("Sequence[object]", value))
+
+
+def _steps(value: object, name: str) -> tuple[tuple[int, ...], ...]:
+    return tuple(_whole_numbers(one, name) for one in cast("Sequence[object]", value))
+
+
+_RECORDED: Mapping[str, Callable[[object, str], AttributeValue]] = {
+    "Operation": lambda value, name: alu_name(value),
+    "Operation | None": lambda value, name: None if value is None else alu_name(value),
+    "Function": lambda value, name: function_name(value),
+    "bool": lambda value, name: bool(value),
+    "int": _whole,
+    "Sequence[int]": _whole_numbers,
+    "Sequence[Sequence[int]]": _steps,
+}
+"""How the value of an attribute is recorded, by the annotation of the argument."""
+
+
+def able_engine(row: Row, operations: Sequence[AttributeValue]) -> Engine:
+    """The first of a row's engines that has all the operations; verification refuses those that none has."""
+    known = [ALU[name] for name in operations if isinstance(name, str) and name in ALU]
+    return next((one for one in row.engines if all(one in each.engines for each in known)), row.engines[0])
+
+
+def _refuse_all_but_defaults(function: str, given: Mapping[str, object], defaults: Mapping[str, object]) -> None:
+    """Arguments that the language has and the row has not must be as they are by default."""
+    for name, default in defaults.items():
+        value = given[name]
+        if value is not default and not (is_number(value) and is_number(default) and value == default):
+            raise UnsupportedFeature(f"nisa.{function}({name}={value!r}) is not implemented", where=author_location())
+
+
+def _recorder(declared: Callable[..., None]) -> Write:
+    """The function that records the instruction of the row of its name from arguments named as in the row."""
+    name = declared.__name__
+    row = ROWS[name]
+    signature = inspect.signature(declared)
+    parameters = signature.parameters
+    kinds = {one: str(parameters[one].annotation) for one in parameters if one in row.attributes}
+    assert set(kinds.values()) <= set(_RECORDED), f"{name}: {kinds}"
+    operands = [one for one in parameters if row.rule(one) is not None]
+    handled = {*kinds, *operands, "engine", "reduce_cmd"}
+    others = {one: parameter.default for one, parameter in parameters.items() if one not in handled}
+
+    @functools.wraps(declared)
+    def write(mask: object = None, **given: object) -> int | None:
+        _refuse_all_but_defaults(name, given, others)
+        if "reduce_cmd" in given:
+            check_reduction(name, given["reduce_res"], given["reduce_cmd"])
+        attributes = {one: _RECORDED[kind](given[one], f"nisa.{name}: {one}") for one, kind in kinds.items()}
+        tiles = {one: operand(given[one], f"nisa.{name}: {one}") for one in operands}
+        operations = [attributes[one] for one, kind in kinds.items() if kind.startswith("Operation")]
+        chosen = chosen_engine(given.get("engine", engine.unknown)) or able_engine(row, operations)
+        return current().emit(name, tiles, attributes, engine=chosen, mask=mask)
+
+    masked = inspect.Parameter("mask", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="object")
+    vars(write)["__signature__"] = signature.replace(parameters=[*parameters.values(), masked])
+    return write
+
+
+def declaration(
+    result: Result | None = None, *, legacy: Callable[..., NkiTensor] | None = None
+) -> Callable[[Callable[..., None]], IsaFunction]:
+    """Make a signature without a body the function of the row of its name; see the module's docstring."""
+    return lambda declared: IsaFunction(_recorder(declared), result, legacy)

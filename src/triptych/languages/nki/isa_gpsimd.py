@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,8 +10,8 @@ from triptych.languages.nki import buffers
 from triptych.languages.nki.dtypes import nki_dtype
 from triptych.languages.nki.elementwise import number, on_chip
 from triptych.languages.nki.indexing import IndexTile, Mask, refuse
-from triptych.languages.nki.isa_function import instruction
-from triptych.languages.nki.operations import alu_name
+from triptych.languages.nki.isa_function import Operation, declaration
+from triptych.languages.nki.isa_operands import one_partition
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import current
 from triptych.neuron.isa.trace import AttributeValue, Pattern
@@ -33,17 +32,9 @@ def _iota_beta1(expr: IndexTile, dtype: object, *, mask: object = None) -> NkiTe
     return target
 
 
-def _pattern(pattern: Sequence[Sequence[int]]) -> Pattern:
-    return tuple((int(step), int(count)) for step, count in pattern)
-
-
-@instruction(legacy=_iota_beta1)
-def iota(dst: NkiTensor, pattern: Any, offset: int = 0, channel_multiplier: int = 0) -> int | None:  # noqa: ANN401  # nested lists
+@declaration(legacy=_iota_beta1)
+def iota(dst: NkiTensor, pattern: Sequence[Sequence[int]], offset: int = 0, channel_multiplier: int = 0) -> None:
     """dst = offset + partition * channel_multiplier + sum of index * step, over a pattern [[step, count], …]."""
-    attributes: dict[str, AttributeValue] = {
-        "pattern": _pattern(pattern), "offset": int(offset), "channel_multiplier": int(channel_multiplier),
-    }  # fmt: skip
-    return current().emit("iota", {"dst": dst}, attributes)
 
 
 def _affine_select_beta1(
@@ -66,20 +57,19 @@ def _full(index: IndexTile, shape: tuple[int, ...]) -> IndexTile:
     return index.spread(shape)
 
 
-@instruction(legacy=_affine_select_beta1)
+@declaration(legacy=_affine_select_beta1)
 def affine_select(
     dst: NkiTensor,
-    pattern: Any,  # noqa: ANN401  # nested lists
+    pattern: Sequence[Sequence[int]],
     channel_multiplier: int,
     on_true_tile: NkiTensor,
     on_false_value: float,
-    cmp_op: object = np.equal,
+    cmp_op: Operation = np.equal,
     offset: int = 0,
-) -> int | None:
+) -> None:
     """dst = on_true_tile where the affine index compares with 0 as `cmp_op` says, else the number on_false_value."""
-    attributes: dict[str, AttributeValue] = {
-        "pattern": _pattern(pattern), "offset": int(offset), "channel_multiplier": int(channel_multiplier),
-        "cmp_op": alu_name(cmp_op),
-    }  # fmt: skip
-    operands = {"dst": dst, "on_true_tile": on_true_tile, "on_false_value": number(on_false_value)}
-    return current().emit("affine_select", operands, attributes)
+
+
+@declaration(one_partition)
+def tensor_partition_reduce(dst: NkiTensor, op: Operation, data: NkiTensor) -> None:
+    """dst[1, N] = op (add, maximum, bitwise_or, bitwise_and) over the partitions of data."""

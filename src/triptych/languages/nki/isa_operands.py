@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from triptych.core.errors import UnsupportedFeature
+from triptych.languages.calling import author_location
 from triptych.languages.nki import buffers
 from triptych.languages.nki.dtypes import float32, nki_dtype, promote
 from triptych.languages.nki.elementwise import is_number, number, on_chip
-from triptych.languages.nki.frames import user_location
 from triptych.languages.nki.indexing import refuse
-from triptych.languages.nki.isa_enums import (
-    engine,
-    matmul_perf_mode,
-)
-from triptych.languages.nki.isa_function import Arguments, Result
+from triptych.languages.nki.isa_enums import engine, matmul_perf_mode, reduce_cmd
 from triptych.languages.nki.reductions import reduced_shape, trailing_axes
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import TileOrNumber, Tracer
 
+Arguments = Mapping[str, Any]
+Result = Callable[[Tracer, Arguments, object], NkiTensor]
+"""(tracer, bound arguments, dtype) -> the new tile of Beta 1's form."""
+
 
 def unsupported(function: str, **given: object) -> None:
-    """Refuse arguments that change the meaning in a way that is not implemented.
+    """Refuse arguments that change the meaning in a way that is not implemented; what is not set is nothing of theirs.
 
     Raises:
         UnsupportedFeature: for the first one that is set.
     """
     for name, value in given.items():
         if value not in (None, False, (), matmul_perf_mode.none):
-            raise UnsupportedFeature(f"nisa.{function}({name}={value!r}) is not implemented", where=user_location())
+            raise UnsupportedFeature(f"nisa.{function}({name}={value!r}) is not implemented", where=author_location())
 
 
 def operand(value: object, what: str) -> TileOrNumber | None:
@@ -45,6 +48,20 @@ def tensor_of(value: object, what: str) -> NkiTensor:
     return value
 
 
+def check_reduction(function: str, reduce_res: object, command: object) -> None:
+    """Only `reset_reduce` reduces, from nothing into `reduce_res`: the engines' reduction registers keep nothing here.
+
+    Raises:
+        UnsupportedFeature: for a command that starts from a register or leaves something in it.
+    """
+    idle = command is reduce_cmd.idle and reduce_res is None
+    if command is not reduce_cmd.reset_reduce and not idle:
+        raise UnsupportedFeature(
+            f"nisa.{function} reduces only with reduce_cmd=nisa.reduce_cmd.reset_reduce and a reduce_res",
+            where=author_location(),
+        )
+
+
 def like(*names: str) -> Result:
     """A new SBUF tile of the shape of the first operand, of the dtype that all of them are computed to."""
 
@@ -56,6 +73,24 @@ def like(*names: str) -> Result:
         return tracer.allocate(tiles[0].shape, default if dtype is None else nki_dtype(dtype), buffers.sbuf)
 
     return result
+
+
+def columns(name: str, count: int, dtype_name: str | None = None) -> Result:
+    """A new SBUF tile of `count` elements for each partition of the operand, of its dtype or of the one named."""
+
+    def result(tracer: Tracer, arguments: Arguments, dtype: object) -> NkiTensor:
+        tile = on_chip(arguments[name], name)
+        default = tile.dtype if dtype_name is None else nki_dtype(dtype_name)
+        return tracer.allocate((tile.shape[0], count), default if dtype is None else nki_dtype(dtype), buffers.sbuf)
+
+    return result
+
+
+def one_partition(tracer: Tracer, arguments: Arguments, dtype: object) -> NkiTensor:
+    """A new SBUF tile of one partition, like those of the data."""
+    data = on_chip(arguments["data"], "data")
+    shape = (1, *data.shape[1:])
+    return tracer.allocate(shape, data.dtype if dtype is None else nki_dtype(dtype), buffers.sbuf)
 
 
 def product(tracer: Tracer, arguments: Arguments, dtype: object) -> NkiTensor:

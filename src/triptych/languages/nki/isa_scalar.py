@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from triptych.core.errors import UnsupportedFeature
 from triptych.languages.nki.elementwise import is_number
-from triptych.languages.nki.frames import user_location
 from triptych.languages.nki.isa_enums import (
     reduce_cmd,
 )
 from triptych.languages.nki.isa_function import instruction
-from triptych.languages.nki.isa_operands import like, operand
+from triptych.languages.nki.isa_operands import check_reduction, like, operand
 from triptych.languages.nki.operations import alu_name, function_name
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import TileOrNumber, current
@@ -43,12 +41,7 @@ def activation(
     name = function_name(op)
     if reduce_op is None and reduce_res is None:
         return current().emit("activation", operands, {"function": name}, mask=mask)
-    if reduce_cmd.name != "reset_reduce" or reduce_res is None:
-        raise UnsupportedFeature(
-            "nisa.activation reduces only with reduce_cmd=nisa.reduce_cmd.reset_reduce and a reduce_res",
-            where=user_location(),
-            hint="nisa.activation_reduce does both",
-        )
+    check_reduction("activation", reduce_res, reduce_cmd)
     attributes: dict[str, AttributeValue] = {"function": name, "reduce_op": alu_name(reduce_op)}
     return current().emit("activation_reduce", {**operands, "reduce_res": reduce_res}, attributes, mask=mask)
 

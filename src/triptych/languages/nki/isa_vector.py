@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from triptych.languages.nki import buffers
 from triptych.languages.nki.dtypes import nki_dtype
 from triptych.languages.nki.elementwise import is_number, number, on_chip
 from triptych.languages.nki.indexing import refuse
-from triptych.languages.nki.isa_enums import (
-    chosen_engine,
-    engine,
-)
-from triptych.languages.nki.isa_function import instruction
-from triptych.languages.nki.isa_operands import like, operand, reduced
+from triptych.languages.nki.isa_enums import chosen_engine, engine, reduce_cmd
+from triptych.languages.nki.isa_function import Operation, declaration, instruction
+from triptych.languages.nki.isa_operands import columns, like, reduced, unsupported
 from triptych.languages.nki.operations import alu_name
 from triptych.languages.nki.reductions import trailing_axes
 from triptych.languages.nki.tensors import NkiTensor
@@ -21,6 +20,7 @@ from triptych.languages.nki.tracer import current
 from triptych.neuron.isa import Engine
 from triptych.neuron.isa.alu import ALU, AluKind
 from triptych.neuron.isa.trace import AttributeValue
+from triptych.neuron.isa.vector_reduction_rows import FLOAT32_MINIMUM
 
 
 def _integer_tiles(*tiles: NkiTensor) -> bool:
@@ -43,55 +43,6 @@ def tensor_tensor(
     return current().emit("tensor_tensor", operands, {"op": name, "integer": integer}, engine=chosen, mask=mask)
 
 
-@instruction(like("data"))
-def tensor_scalar(
-    dst: NkiTensor,
-    data: NkiTensor,
-    op0: object,
-    operand0: object,
-    reverse0: bool = False,
-    op1: object = None,
-    operand1: object = None,
-    reverse1: bool = False,
-    engine: engine = engine.unknown,
-    mask: object = None,
-) -> int | None:
-    """dst = (data op0 operand0) op1 operand1; operands are numbers or float32 tiles of one element a partition."""
-    first, second = alu_name(op0), None if op1 is None else alu_name(op1)
-    attributes: dict[str, AttributeValue] = {
-        "op0": first, "reverse0": bool(reverse0), "op1": second, "reverse1": bool(reverse1),
-    }  # fmt: skip
-    chosen = chosen_engine(engine)
-    if chosen is None:
-        named = [ALU[name] for name in (first, second) if name is not None and name in ALU]
-        chosen = next((one.engines[0] for one in named if Engine.VECTOR not in one.engines), Engine.VECTOR)
-    operands = {
-        "dst": dst, "data": data,
-        "operand0": operand(operand0, "operand0"), "operand1": operand(operand1, "operand1"),
-    }  # fmt: skip
-    return current().emit("tensor_scalar", operands, attributes, engine=chosen, mask=mask)
-
-
-@instruction(like("data", "operand1"))
-def scalar_tensor_tensor(
-    dst: NkiTensor,
-    data: NkiTensor,
-    op0: object,
-    operand0: object,
-    op1: object,
-    operand1: NkiTensor,
-    reverse0: bool = False,
-    reverse1: bool = False,
-    mask: object = None,
-) -> int | None:
-    """dst = (data op0 operand0) op1 operand1, operand1 a tile."""
-    attributes: dict[str, AttributeValue] = {
-        "op0": alu_name(op0), "reverse0": bool(reverse0), "op1": alu_name(op1), "reverse1": bool(reverse1),
-    }  # fmt: skip
-    operands = {"dst": dst, "data": data, "operand0": operand(operand0, "operand0"), "operand1": operand1}
-    return current().emit("scalar_tensor_tensor", operands, attributes, mask=mask)
-
-
 @instruction(reduced)
 def tensor_reduce(
     dst: NkiTensor,
@@ -107,22 +58,6 @@ def tensor_reduce(
     axes = trailing_axes(axis, on_chip(data, "nisa.tensor_reduce").shape, "nisa.tensor_reduce")
     attributes: dict[str, AttributeValue] = {"op": alu_name(op), "axes": axes, "negate": bool(negate)}
     return current().emit("tensor_reduce", {"dst": dst, "data": data}, attributes, mask=mask)
-
-
-@instruction(like("src"))
-def tensor_copy(dst: NkiTensor, src: NkiTensor, engine: engine = engine.unknown, mask: object = None) -> int | None:
-    """dst = src, on chip."""
-    return current().emit("tensor_copy", {"dst": dst, "src": src}, engine=chosen_engine(engine), mask=mask)
-
-
-@instruction(legacy=None, result=like("src"))
-def tensor_copy_predicated(
-    dst: NkiTensor, src: object, predicate: NkiTensor, reverse_pred: bool = False, mask: object = None
-) -> int | None:
-    """dst = src where the predicate (unsigned integers) is not 0; elsewhere dst keeps its value."""
-    operands = {"dst": dst, "src": operand(src, "src"), "predicate": predicate}
-    attributes: dict[str, AttributeValue] = {"reverse_pred": bool(reverse_pred)}
-    return current().emit("tensor_copy_predicated", operands, attributes, mask=mask)
 
 
 def _memset_beta1(
@@ -142,7 +77,160 @@ def memset(dst: NkiTensor, value: float, engine: engine = engine.unknown) -> int
     return current().emit("memset", {"dst": dst, "value": number(value)}, engine=chosen_engine(engine))
 
 
-@instruction(like("data"))
-def reciprocal(dst: NkiTensor, data: NkiTensor, mask: object = None) -> int | None:
+@declaration(like("data"))
+def tensor_scalar(
+    dst: NkiTensor,
+    data: NkiTensor,
+    op0: Operation,
+    operand0: float | NkiTensor,
+    reverse0: bool = False,
+    op1: Operation | None = None,
+    operand1: float | NkiTensor | None = None,
+    reverse1: bool = False,
+    engine: engine = engine.unknown,
+) -> None:
+    """dst = (data op0 operand0) op1 operand1; operands are numbers or float32 tiles of one element a partition."""
+
+
+@declaration(like("data", "operand1"))
+def scalar_tensor_tensor(
+    dst: NkiTensor,
+    data: NkiTensor,
+    op0: Operation,
+    operand0: float | NkiTensor,
+    op1: Operation,
+    operand1: NkiTensor,
+    reverse0: bool = False,
+    reverse1: bool = False,
+) -> None:
+    """dst = (data op0 operand0) op1 operand1, operand1 a tile."""
+
+
+@declaration(like("src"))
+def tensor_copy(dst: NkiTensor, src: NkiTensor, engine: engine = engine.unknown) -> None:
+    """dst = src, on chip."""
+
+
+@declaration(like("src"))
+def tensor_copy_predicated(
+    dst: NkiTensor, src: float | NkiTensor, predicate: NkiTensor, reverse_pred: bool = False
+) -> None:
+    """dst = src where the predicate (unsigned integers) is not 0; elsewhere dst keeps its value."""
+
+
+@declaration(like("data"))
+def reciprocal(dst: NkiTensor, data: NkiTensor) -> None:
     """dst = 1 / data."""
-    return current().emit("reciprocal", {"dst": dst, "data": data}, mask=mask)
+
+
+@declaration(like("data0", "data1"))
+def tensor_tensor_scan(
+    dst: NkiTensor,
+    data0: NkiTensor,
+    data1: NkiTensor,
+    initial: float | NkiTensor,
+    op0: Operation,
+    op1: Operation,
+    reverse0: bool = False,
+    reverse1: bool = False,
+) -> None:
+    """dst[i] = (data0[i] op0 dst[i-1]) op1 data1[i] along each partition, from `initial` on."""
+
+
+@declaration(columns("data", 6, "float32"))
+def bn_stats(dst: NkiTensor, data: NkiTensor) -> None:
+    """dst[P, 6] = count, mean and variance * count of the elements of even index, then of odd, of up to 512."""
+
+
+@declaration(columns("data", 2))
+def bn_aggr(dst: NkiTensor, data: NkiTensor) -> None:
+    """dst[P, 2] = mean and variance of what the triples of nisa.bn_stats describe together."""
+
+
+@declaration(columns("src", 8))
+def max8(dst: NkiTensor, src: NkiTensor) -> None:
+    """dst[P, 8] = the 8 largest of 8 to 16384 elements of each partition, descending."""
+
+
+@declaration(columns("data", 8, "uint32"))
+def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor) -> None:
+    """dst[P, 8] = where each of 8 values first stands in its partition; all ones where it does not."""
+
+
+@declaration(like("data"))
+def nc_match_replace8(
+    dst: NkiTensor, data: NkiTensor, vals: NkiTensor, imm: float, dst_idx: NkiTensor | None = None
+) -> None:
+    """dst = data with the first match of each of 8 values (the last value first) replaced; dst_idx = where it was."""
+
+
+def _shuffle_beta1(
+    src: NkiTensor, dst: NkiTensor, shuffle_mask: Sequence[int], *, dtype: object = None, mask: object = None
+) -> NkiTensor:
+    unsupported("nc_stream_shuffle", dtype=dtype)
+    nc_stream_shuffle(dst=dst, src=src, shuffle_mask=shuffle_mask, mask=mask)
+    return dst
+
+
+@declaration(legacy=_shuffle_beta1)
+def nc_stream_shuffle(dst: NkiTensor, src: NkiTensor, shuffle_mask: Sequence[int]) -> None:
+    """dst[i] = src[shuffle_mask[i]] of the partitions of each quadrant of 32; 255 leaves dst as it is."""
+
+
+@declaration(like("data"))
+def tensor_scalar_reduce(
+    dst: NkiTensor,
+    data: NkiTensor,
+    op0: Operation,
+    operand0: float | NkiTensor,
+    reduce_op: Operation,
+    reduce_res: NkiTensor | None = None,
+    reverse0: bool = False,
+    reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce,
+    reduce_init: float | NkiTensor | None = None,
+    reduce_res_negate: bool = False,
+) -> None:
+    """dst = data op0 operand0, and reduce_res[P, 1] = its rows reduced by add, multiply, maximum or minimum."""
+
+
+@declaration(like("on_true"))
+def select_reduce(
+    dst: NkiTensor,
+    predicate: NkiTensor,
+    on_true: NkiTensor,
+    on_false: float | NkiTensor,
+    reduce_res: NkiTensor | None = None,
+    reduce_cmd: reduce_cmd = reduce_cmd.idle,
+    reduce_op: Operation = np.maximum,
+    reverse_pred: bool = False,
+) -> None:
+    """dst = on_true where the predicate (8- or 16-bit) is not 0, else on_false; reduce_res = the rows' maxima."""
+
+
+@declaration(like("on_true_tile"))
+def range_select(
+    dst: NkiTensor,
+    on_true_tile: NkiTensor,
+    comp_op0: Operation,
+    comp_op1: Operation,
+    bound0: NkiTensor,
+    bound1: NkiTensor,
+    reduce_cmd: reduce_cmd = reduce_cmd.reset_reduce,
+    reduce_res: NkiTensor | None = None,
+    reduce_op: Operation = np.maximum,
+    range_start: int = 0,
+    on_false_value: float = FLOAT32_MINIMUM,
+) -> None:
+    """dst = on_true_tile where its index compares with both bounds [P, 1], else nl.fp32.min; reduce_res = maxima."""
+
+
+@declaration(like("src"))
+def exponential(
+    dst: NkiTensor,
+    src: NkiTensor,
+    max_value: float | NkiTensor = 0.0,
+    reduce_res: NkiTensor | None = None,
+    reduce_cmd: reduce_cmd = reduce_cmd.idle,
+    reduce_init: float | NkiTensor = 0.0,
+) -> None:
+    """dst = e to the power of (src - max_value), and reduce_res[P, 1] = the sums of its rows; NeuronCore-v4."""

@@ -12,13 +12,14 @@ import numpy as np
 
 from triptych.core.arrays import Handle
 from triptych.core.errors import ArgumentError, NkiError
-from triptych.core.plan import Program
+from triptych.core.plan import Plan, Program
 from triptych.core.source import SourceLocation
 from triptych.execution.memory import memory
-from triptych.languages.nki.captures import Capture, OutputSpec, launch
+from triptych.execution.run import run_plan_here
+from triptych.languages.calling import author_location
+from triptych.languages.nki.captures import Capture, OutputSpec
 from triptych.languages.nki.dtypes import Dtype, nki_dtype
 from triptych.languages.nki.elementwise import BINARY
-from triptych.languages.nki.frames import user_location
 from triptych.languages.nki.indexing import refuse, sequence, whole
 from triptych.languages.nki.target import target_hardware
 from triptych.languages.nki.tensors import NkiTensor
@@ -73,7 +74,17 @@ class Kernel:
             return self._inline(tracer, args, kwargs)
         bound = self._bind(args, kwargs)
         arrays = [value for _, value in _named(bound, self.name) if is_array(value)]
-        return launch(self._capture(bound), arrays)
+        capture = self._capture(bound)
+        return capture.results(arrays, run_plan_here(capture.plan(memory()), memory()).outputs)
+
+    def plan(self, *args: object, **kwargs: object) -> Plan:
+        """The plan that a call runs, without running it: no data in it, and it can be shipped.
+
+        Raises:
+            NkiError: (and its kinds) where the language or the hardware refuses what the kernel does.
+            ArgumentError: for arguments that the kernel does not take.
+        """
+        return self.capture(*args, **kwargs).plan(memory())
 
     def capture(self, *args: object, **kwargs: object) -> Capture:
         """Trace a call without running it; its arrays may be handles.
@@ -98,7 +109,7 @@ class Kernel:
         try:
             bound = inspect.signature(self.function).bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentError(f"{self.name}: {error}", where=user_location()) from None
+            raise ArgumentError(f"{self.name}: {error}", where=author_location()) from None
         bound.apply_defaults()
         return bound
 
@@ -142,7 +153,7 @@ class Kernel:
 
     def _no_such_dtype(self, name: str, dtype: object, hint: str | None = None) -> ArgumentError:
         message = f"argument `{name}` of {self.name} is {dtype}, which no NeuronCore has"
-        return ArgumentError(message, where=user_location(), hint=hint)
+        return ArgumentError(message, where=author_location(), hint=hint)
 
     def _outputs(self, returned: object) -> list[NkiTensor]:
         outputs: list[NkiTensor] = []

@@ -1,267 +1,28 @@
-"""`nki.language` (nl): what kernels of both generations import."""
+"""`nki.language` (nl): what kernels of both generations import, gathered from the files that define it."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
+from triptych.languages.nki import buffers, creation, dtypes, elementwise, indexing, movement, reductions, tensors
+from triptych.languages.nki.names import gather, missing_name
 
-from triptych.languages.nki import indexing
-from triptych.languages.nki.buffers import hbm, private_hbm, psum, sbuf, shared_hbm
-from triptych.languages.nki.creation import (
-    affine_range,
-    ds,
-    empty_like,
-    fori_loop,
-    full,
-    is_hbm,
-    is_on_chip,
-    is_psum,
-    is_sbuf,
-    nc,
-    ndarray,
-    num_programs,
-    ones,
-    par_dim,
-    program_id,
-    program_ndim,
-    sequential_range,
-    spmd_dim,
-    static_range,
-    tile_size,
-    zeros,
-    zeros_like,
+# pyright: reportWildcardImportFromLibrary=false
+if TYPE_CHECKING:  # what `gather` finds there, for type checkers
+    from triptych.languages.nki.buffers import *  # noqa: F403
+    from triptych.languages.nki.creation import *  # noqa: F403
+    from triptych.languages.nki.dtypes import *  # noqa: F403
+    from triptych.languages.nki.elementwise import *  # noqa: F403
+    from triptych.languages.nki.indexing import *  # noqa: F403
+    from triptych.languages.nki.movement import *  # noqa: F403
+    from triptych.languages.nki.reductions import *  # noqa: F403
+    from triptych.languages.nki.tensors import *  # noqa: F403
+
+globals().update(
+    gather("nki.language", buffers, creation, dtypes, elementwise, indexing, movement, reductions, tensors)
 )
-from triptych.languages.nki.dtypes import (
-    bfloat16,
-    bool_,
-    float8_e4m3,
-    float8_e4m3fn,
-    float8_e5m2,
-    float16,
-    float32,
-    int8,
-    int16,
-    int32,
-    uint8,
-    uint16,
-    uint32,
-)
-from triptych.languages.nki.elementwise import (
-    abs,  # the language's own name
-    add,
-    arctan,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    copy,
-    divide,
-    equal,
-    erf,
-    erf_dx,
-    exp,
-    fmod,
-    gelu,
-    gelu_apprx_sigmoid,
-    gelu_apprx_sigmoid_dx,
-    gelu_apprx_tanh,
-    gelu_dx,
-    greater,
-    greater_equal,
-    invert,
-    left_shift,
-    less,
-    less_equal,
-    log,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    mish,
-    mod,
-    multiply,
-    negative,
-    not_equal,
-    power,
-    reciprocal,
-    relu,
-    right_shift,
-    rsqrt,
-    sigmoid,
-    sign,
-    silu,
-    silu_dx,
-    sin,
-    softplus,
-    sqrt,
-    square,
-    subtract,
-    tanh,
-    where,
-)
-from triptych.languages.nki.movement import (
-    broadcast_to,
-    expand_dims,
-    load,
-    load_transpose2d,
-    matmul,
-    store,
-    transpose,
-)
-from triptych.languages.nki.names import missing_name
-from triptych.languages.nki.reductions import (
-    all,  # the language's own name
-    max,  # the language's own name
-    mean,
-    min,  # the language's own name
-    prod,
-    rms_norm,
-    softmax,
-    sum,  # the language's own name
-    var,
-)
-from triptych.languages.nki.tensors import NkiTensor
-
-__all__ = [
-    "NkiTensor",
-    "abs",
-    "add",
-    "affine_range",
-    "all",
-    "arange",
-    "arctan",
-    "bfloat16",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bool_",
-    "broadcast_to",
-    "copy",
-    "divide",
-    "ds",
-    "empty_like",
-    "equal",
-    "erf",
-    "erf_dx",
-    "exp",
-    "expand_dims",
-    "finfo",
-    "float8_e4m3",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float16",
-    "float32",
-    "fmod",
-    "fori_loop",
-    "fp32",
-    "full",
-    "gelu",
-    "gelu_apprx_sigmoid",
-    "gelu_apprx_sigmoid_dx",
-    "gelu_apprx_tanh",
-    "gelu_dx",
-    "greater",
-    "greater_equal",
-    "hbm",
-    "int8",
-    "int16",
-    "int32",
-    "invert",
-    "is_hbm",
-    "is_on_chip",
-    "is_psum",
-    "is_sbuf",
-    "left_shift",
-    "less",
-    "less_equal",
-    "load",
-    "load_transpose2d",
-    "log",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "matmul",
-    "max",
-    "maximum",
-    "mean",
-    "mgrid",
-    "min",
-    "minimum",
-    "mish",
-    "mod",
-    "multiply",
-    "nc",
-    "ndarray",
-    "negative",
-    "not_equal",
-    "num_programs",
-    "ones",
-    "par_dim",
-    "power",
-    "private_hbm",
-    "prod",
-    "program_id",
-    "program_ndim",
-    "psum",
-    "reciprocal",
-    "relu",
-    "right_shift",
-    "rms_norm",
-    "rsqrt",
-    "sbuf",
-    "sequential_range",
-    "shared_hbm",
-    "sigmoid",
-    "sign",
-    "silu",
-    "silu_dx",
-    "sin",
-    "softmax",
-    "softplus",
-    "spmd_dim",
-    "sqrt",
-    "square",
-    "static_range",
-    "store",
-    "subtract",
-    "sum",
-    "tanh",
-    "tile_size",
-    "transpose",
-    "uint8",
-    "uint16",
-    "uint32",
-    "var",
-    "where",
-    "zeros",
-    "zeros_like",
-]  # fmt: skip
-
-_NOT_YET = frozenset(
-    {
-        "abs_max", "abs_min", "all_reduce", "atomic_rmw", "average", "bypass", "ceil", "cos", "device_print", "dropout",
-        "dynamic_range", "float4_e2m1fn_x4", "float8_e4m3fn_x4", "float8_e5m2_x4", "float8_e8m0fnu", "floor",
-        "gather_flattened", "gemm_grid", "gemm_stationary_grid", "loop_reduce", "no_reorder", "prelu", "rand",
-        "random_seed", "shared_constant", "shared_identity_matrix", "static_cast", "tan", "tfloat32", "trunc",
-        "while_loop",
-    }
-)  # fmt: skip
-"""Names of `nki.language` that are not implemented."""
-
-arange = indexing.arange
-mgrid = indexing.mgrid
-fp32 = np.finfo(np.float32)
-"""The limits of float32: `nl.fp32.min`."""
-
-
-def finfo(dtype: object) -> np.finfo[np.floating]:
-    """The limits of a float dtype."""
-    return np.finfo(dtype)  # type: ignore[call-overload]
 
 
 def __getattr__(name: str) -> NoReturn:
     """A name that the language does not have, or that is not implemented."""
-    missing_name("nki.language", name, __all__, _NOT_YET)
+    missing_name("nki.language", name, globals())

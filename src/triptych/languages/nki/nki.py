@@ -14,8 +14,6 @@ __all__ = ["isa", "jit", "language", "simulate", "typing"]
 __version__ = "0.6.0"
 """The release of NKI whose language this follows."""
 
-_NOT_YET = frozenset({"collectives", "benchmark", "profile", "baremetal"})
-
 
 def simulate(kernel: Kernel) -> Callable[..., object]:
     """The kernel itself: every call is simulated."""
@@ -24,4 +22,4 @@ def simulate(kernel: Kernel) -> Callable[..., object]:
 
 def __getattr__(name: str) -> NoReturn:
     """A name that the module does not have, or that is not implemented."""
-    missing_name("nki", name, __all__, _NOT_YET)
+    missing_name("nki", name, globals())

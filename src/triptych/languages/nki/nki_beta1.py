@@ -11,8 +11,6 @@ from triptych.languages.nki.names import missing_name
 
 __all__ = ["isa", "jit", "language", "simulate_kernel", "trace", "typing"]
 
-_NOT_YET = frozenset({"FrameworkKernel", "baremetal", "benchmark", "compiler", "profile", "tensor"})
-
 jit = jit_beta1
 trace = jit_beta1
 
@@ -24,4 +22,4 @@ def simulate_kernel(kernel: Kernel, *args: object, **kwargs: object) -> Any:  # 
 
 def __getattr__(name: str) -> NoReturn:
     """A name that the module does not have, or that is not implemented."""
-    missing_name("neuronxcc.nki", name, __all__, _NOT_YET)
+    missing_name("neuronxcc.nki", name, globals())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from triptych.core.errors import UnknownName
-from triptych.languages.nki.frames import user_location
+from triptych.languages.calling import author_location
 from triptych.languages.nki.indexing import refuse
 from triptych.neuron.isa.alu import ABSENT, ALU
 from triptych.neuron.isa.functions import FUNCTIONS
@@ -39,7 +39,7 @@ def alu_name(operation: object) -> str:
     name = _name(operation)
     name = _SYNONYMS.get(name, name)
     if name not in ALU and name not in ABSENT:
-        raise UnknownName.of("operation", name, ALU, user_location())
+        raise UnknownName.of("operation", name, ALU, author_location())
     return name
 
 
@@ -53,5 +53,5 @@ def function_name(operation: object) -> str:
     name = _name(operation)
     name = _SYNONYMS.get(name, name)
     if name not in FUNCTIONS:
-        raise UnknownName.of("activation function", name, FUNCTIONS, user_location())
+        raise UnknownName.of("activation function", name, FUNCTIONS, author_location())
     return name

@@ -8,9 +8,9 @@ from math import prod
 from typing import TYPE_CHECKING, NoReturn
 
 from triptych.core.errors import UnknownNkiName
+from triptych.languages.calling import author_location
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import Dtype
-from triptych.languages.nki.frames import user_location
 from triptych.languages.nki.indexing import IndexTile, join_shapes, refuse, whole
 from triptych.languages.nki.operators import TileOperators
 from triptych.languages.nki.views import AxisRange, View, expand_index, out_of_bounds, slice_of
@@ -337,7 +337,7 @@ class NkiTensor(TileOperators):
         """An unknown attribute, with near names."""
         if name.startswith("__"):
             raise AttributeError(name)
-        raise UnknownNkiName.of("attribute of NkiTensor", name, _public_names(), user_location())
+        raise UnknownNkiName.of("attribute of NkiTensor", name, _public_names(), author_location())
 
 
 def _public_names() -> list[str]:

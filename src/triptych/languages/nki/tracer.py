@@ -11,14 +11,15 @@ from typing import cast
 import numpy as np
 
 from triptych.core.arrays import Handle
+from triptych.core.checks import GENERATION
 from triptych.core.errors import NkiError, NkiLimitError
-from triptych.core.launches import Finding, Severity
+from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
+from triptych.languages.calling import author_location
 from triptych.languages.nki import buffers
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import Dtype, core_dtype
 from triptych.languages.nki.fold import fold_copies
-from triptych.languages.nki.frames import user_location
 from triptych.languages.nki.indexing import Box, Mask, refuse, whole
 from triptych.languages.nki.operators import OPERATORS
 from triptych.languages.nki.tensors import NkiTensor
@@ -79,7 +80,7 @@ class Tracer:
     def note_legacy(self, feature: str) -> None:
         """Note the use of a feature that `import nki` does not have in any release."""
         if self.generation == CURRENT:
-            self._legacy.setdefault(feature, user_location())
+            self._legacy.setdefault(feature, author_location())
 
     def argument(self, handle: Handle, name: str, dtype: Dtype, *, writable: bool) -> NkiTensor:
         """A tensor of the caller."""
@@ -140,7 +141,7 @@ class Tracer:
             raise NkiLimitError(
                 f"partition dimension {shape[partition_axis]} of tensor `{name}` of shape {list(shape)} exceeds the "
                 f"architecture limit of {limit} partitions (nl.tile_size.pmax)",
-                where=user_location(),
+                where=author_location(),
                 hint=f"loop over tiles of at most {limit} rows",
             )
         taken = prod(shape) // shape[partition_axis] * dtype.itemsize
@@ -150,7 +151,7 @@ class Tracer:
             raise NkiLimitError(
                 f"tensor `{name}` of shape {list(shape)} takes {taken} bytes of each {buffer.name.upper()} partition; "
                 f"the limit is {capacity} on {self.hardware.target}",
-                where=user_location(),
+                where=author_location(),
                 hint="split its free dimension",
             )
 
@@ -197,7 +198,7 @@ class Tracer:
             elif operand is not None:
                 regions[rule.name] = float(operand)
         filled = {**row.attributes, **(attributes or {})}
-        instruction = Instruction(operation, engine or row.engines[0], regions, filled, user_location())
+        instruction = Instruction(operation, engine or row.engines[0], regions, filled, author_location())
         verify(instruction, self.tensors, self.hardware, self.generation)
         self.instructions.append(instruction)
         return len(self.instructions) - 1
@@ -332,7 +333,7 @@ class Tracer:
             f"{', '.join(self._legacy)}: not valid in any released `import nki`; accepted in the mixed style of "
             "tutorials. `import neuronxcc.nki` has it, or pass destinations and slice"
         )
-        return (Finding("nki.generation", Severity.NOTICE, message, min(self._legacy.values())),)
+        return (Finding.of(GENERATION, message, min(self._legacy.values())),)
 
 
 _current: ContextVar[Tracer | None] = ContextVar("triptych_nki_tracer", default=None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from triptych.core.errors import NkiLimitError
-from triptych.languages.nki.frames import user_location
+from triptych.languages.calling import author_location
 from triptych.languages.nki.indexing import Box, Ds, IndexTile, refuse, sequence, whole
 
 
@@ -56,7 +56,7 @@ def out_of_bounds(name: str, axis: int, low: int, high: int, extent: int) -> Nki
     return NkiLimitError(
         f"Out-of-bound access for tensor `{name}` on dimension {axis}: index range [{low}, {high}] exceed dimension "
         f"size of {extent}",
-        where=user_location(),
+        where=author_location(),
         hint="mask= cuts an access where a tile is not full (Beta 1); else make the last tile smaller",
     )
 

@@ -15,7 +15,7 @@ from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError, TriptychError, UnsupportedFeature
 from triptych.core.plan import Argument, Block, Scalar
 from triptych.languages.triton.arrays import bind, is_array
-from triptych.languages.triton.internals import calling_location
+from triptych.languages.triton.internals import launching_line
 
 NULL = Scalar(DTYPES["u64"], 0)
 """The null pointer."""
@@ -43,7 +43,7 @@ def expand(
     if len(values) != len(signature):
         raise ArgumentError(
             f"the kernel has {len(signature)} parameters ({', '.join(signature)}), {len(values)} arguments came",
-            where=calling_location(),
+            where=launching_line(),
         )
     for (name, kind), value in zip(signature.items(), values, strict=True):
         yield from _expand(Parameter(name, ""), kind, value, tensor_maps)
@@ -75,7 +75,7 @@ def _expand_descriptor(
     if tensor_maps:
         raise UnsupportedFeature(
             f"argument '{name}' is a TMA descriptor (tensor map), which this version does not run",
-            where=calling_location(),
+            where=launching_line(),
             hint="compile for sm_80 or sm_89, where Triton turns descriptors into pointers",
         )
     element = kind.partition("<")[2].partition("[")[0]
@@ -108,7 +108,7 @@ def convert(parameter: Parameter, value: object) -> Argument:
         reason = f"expected a value of type {parameter.type}, got {value!r} ({error})"
     except TriptychError as error:
         reason, hint = error.message, error.hint
-    raise ArgumentError(f"argument '{parameter.name}': {reason}", where=calling_location(), hint=hint)
+    raise ArgumentError(f"argument '{parameter.name}': {reason}", where=launching_line(), hint=hint)
 
 
 def _pointer(value: object) -> Argument:

@@ -6,7 +6,7 @@ estimate of what the machine counted, on the chip in force. Host work and torch 
 
 from __future__ import annotations
 
-from triptych.execution.profile import LaunchReport
+from triptych.execution.launch_report import LaunchReport
 
 TICKS_PER_SECOND = 10**15
 TICKS_PER_MILLISECOND = 10**12

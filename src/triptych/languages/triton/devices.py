@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from triptych.chips import GpuChip, load
 from triptych.core.errors import UsageError
+from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.settings import scope
 from triptych.execution.profile import active_chip, active_target, current
 from triptych.languages.triton.internals import GpuTarget, make_target
@@ -46,7 +47,7 @@ class Device:
             "max_shared_mem": chip.shared_bytes_per_block_max,
             "max_num_regs": chip.registers_per_sm,
             "multiprocessor_count": chip.sm_count,
-            "warpSize": 32,
+            "warpSize": WARP_SIZE,
             "sm_clock_rate": round(chip.clock_hz / 1e3),
             "mem_clock_rate": round(chip.dram_bytes_per_s / 2 / 1e3),
             "mem_bus_width": 8,

@@ -9,16 +9,16 @@ from operator import index
 from typing import Any
 
 from triptych.core.errors import LaunchError, UnsupportedFeature, UsageError
-from triptych.core.plan import Argument, Launch, Program
+from triptych.core.gpu_facts import WARP_SIZE
+from triptych.core.plan import Launch, Plan, Program
 from triptych.execution.memory import memory
-from triptych.execution.run import run_launch
+from triptych.execution.run import run_plan_here
 from triptych.languages.triton.arguments import NULL, convert, expand
 from triptych.languages.triton.arrays import bind
 from triptych.languages.triton.clock import Clock
 from triptych.languages.triton.devices import Selection
-from triptych.languages.triton.internals import Metadata, Source, calling_location, global_scratch
+from triptych.languages.triton.internals import Metadata, Source, global_scratch, launching_line
 
-WARP = 32
 FIRST_TENSOR_MAP_ARCHITECTURE = 90
 """From sm_90 on Triton passes host descriptors as tensor maps."""
 ELF_MAGIC = b"\x7fELF"
@@ -84,7 +84,8 @@ class Launcher:
             return
         if enter_hook is not None:
             enter_hook(launch_metadata)
-        self._run(function, self._make_launch(function, grid, arguments))
+        scratch = self._scratch(grid)
+        self._run(function, self._make_launch(function, grid, arguments, scratch))
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
@@ -94,17 +95,19 @@ class Launcher:
         except TypeError:
             raise LaunchError(
                 f"grid {extents} of kernel '{self._metadata.name}': expected whole numbers",
-                where=calling_location(),
+                where=launching_line(),
                 hint="triton.cdiv(n, BLOCK) divides and rounds up",
             ) from None
         if min(x, y, z) < 0:
             raise LaunchError(
                 f"grid {(x, y, z)} of kernel '{self._metadata.name}': expected no negative extent",
-                where=calling_location(),
+                where=launching_line(),
             )
         return x, y, z
 
-    def _make_launch(self, function: Function, grid: tuple[int, int, int], values: tuple[object, ...]) -> Launch:
+    def _make_launch(
+        self, function: Function, grid: tuple[int, int, int], values: tuple[object, ...], scratch: object
+    ) -> Launch:
         metadata = self._metadata
         tensor_maps = metadata.target.arch >= FIRST_TENSOR_MAP_ARCHITECTURE
         explicit = [convert(*pair) for pair in expand(self._signature, values, tensor_maps)]
@@ -112,24 +115,27 @@ class Launcher:
             program=function.name,
             entry=function.name,
             grid=(grid[0] * metadata.num_ctas, grid[1], grid[2]),
-            block=(WARP * metadata.num_warps, 1, 1),
-            arguments=(*explicit, *self._scratch(grid)),
+            block=(WARP_SIZE * metadata.num_warps, 1, 1),
+            arguments=(*explicit, NULL if scratch is None else bind(scratch), NULL),
             shared_bytes=function.shared_bytes,
             cluster=(metadata.num_ctas, 1, 1),
             cooperative=bool(metadata.launch_cooperative_grid),
         )
 
-    def _scratch(self, grid: tuple[int, int, int]) -> tuple[Argument, Argument]:
-        """The two pointers that every kernel of Triton's CUDA backend ends with: global and profile scratch."""
+    def _scratch(self, grid: tuple[int, int, int]) -> object:
+        """The kernel's global scratch, None where it wants none; it must live until the launch is over.
+
+        Every kernel of Triton's CUDA backend ends with two pointers, one to this and one to Proton's scratch.
+        """
         metadata = self._metadata
         if not metadata.global_scratch_size:
-            return NULL, NULL
+            return None
         blocks = grid[0] * grid[1] * grid[2] * metadata.num_ctas
-        buffer = global_scratch(blocks * metadata.global_scratch_size, metadata.global_scratch_align)
-        return bind(buffer), NULL
+        return global_scratch(blocks * metadata.global_scratch_size, metadata.global_scratch_align)
 
     def _run(self, function: Function, launch: Launch) -> None:
         target = f"sm_{self._metadata.target.arch}"
         program = Program(machine="gpu", text=function.ptx, language="triton", target=target)
         with self._selection().in_force():
-            self._clock.add(run_launch(program, launch, memory()))
+            for report in run_plan_here(Plan.of_launch(program, launch), memory()).launches:
+                self._clock.add(report)

@@ -16,7 +16,7 @@ import numpy as np
 from triptych.core.arrays import Handle
 from triptych.core.errors import ArgumentError, TriptychError
 from triptych.languages.triton.arrays import bind, is_array
-from triptych.languages.triton.internals import bound_argument, calling_location
+from triptych.languages.triton.internals import bound_argument, launching_line
 
 EXPECTED = "expected a numpy array, a triptych array, a torch CPU tensor, a number, a bool, None or a tuple of these"
 
@@ -91,4 +91,4 @@ def refusal(argument: object, cause: Exception) -> ArgumentError:
     whose = f"argument '{named[1]}' of kernel '{named[0]}'" if named else "a kernel's argument"
     reason = cause.message if isinstance(cause, TriptychError) else _what(argument)
     hint = cause.hint if isinstance(cause, TriptychError) else None
-    return ArgumentError(f"{whose}: {reason}", where=calling_location(), hint=hint or EXPECTED)
+    return ArgumentError(f"{whose}: {reason}", where=launching_line(), hint=hint or EXPECTED)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from triptych.core.errors import UnknownName
 from triptych.neuron.isa.alu import ABSENT, ALU, AluKind, AluOperation
 from triptych.neuron.isa.functions import FUNCTIONS
 from triptych.neuron.isa.hardware import Space
 from triptych.neuron.isa.row import Check, Subject
+from triptych.neuron.isa.trace import Region
 
 
 def same_partitions(first: str, *others: str) -> Check:
@@ -14,9 +17,8 @@ def same_partitions(first: str, *others: str) -> Check:
 
     def check(subject: Subject) -> None:
         expected = subject.instruction.region(first).partitions
-        for name in others:
-            region = subject.region(name)
-            if region is not None and region.partitions != expected:
+        for name, region in _regions(subject, others):
+            if region.partitions != expected:
                 raise subject.refuse(
                     f"{subject.describe(name)} has {region.partitions} partitions, "
                     f"{subject.describe(first)} has {expected}: they must be equal",
@@ -31,14 +33,24 @@ def same_elements(first: str, *others: str) -> Check:
 
     def check(subject: Subject) -> None:
         expected = subject.instruction.region(first).free
-        for name in others:
-            region = subject.region(name)
-            if region is not None and region.free != expected:
+        for name, region in _regions(subject, others):
+            if region.free != expected:
                 raise subject.refuse(
                     f"'{first}' free total elements {expected} != '{name}' free total elements {region.free} "
                     f"({subject.describe(name)} has the shape {list(region.shape)})",
                     "tiles are not broadcast: nisa.tensor_scalar takes an operand of one element a partition",
                 )
+
+    return check
+
+
+def same_shape(first: str, *others: str) -> Check:
+    """The operands have the partitions of `first`, and as many elements in each."""
+    partitions, elements = same_partitions(first, *others), same_elements(first, *others)
+
+    def check(subject: Subject) -> None:
+        partitions(subject)
+        elements(subject)
 
     return check
 
@@ -107,6 +119,28 @@ def alu_operation(subject: Subject, attribute: str) -> AluOperation:
     return ALU[name]
 
 
+def _regions(subject: Subject, names: Sequence[str]) -> Iterator[tuple[str, Region]]:
+    """The named operands that are tiles."""
+    for name in names:
+        region = subject.region(name)
+        if region is not None:
+            yield name, region
+
+
+def arithmetic(*attributes: str) -> Check:
+    """The attributes name arithmetic operations: the instruction computes in float32 and has no bit operations."""
+
+    def check(subject: Subject) -> None:
+        for attribute in attributes:
+            operation = alu_operation(subject, attribute)
+            if operation.kind is AluKind.BITVEC:
+                raise subject.refuse(
+                    f"{attribute} '{operation.name}' is a bit operation, which this instruction has not"
+                )
+
+    return check
+
+
 def alu(attribute: str, *operands: str, reduction: bool = False) -> Check:
     """The attribute names an operation that the engine has, on operands whose dtypes it takes."""
 
@@ -124,6 +158,25 @@ def alu(attribute: str, *operands: str, reduction: bool = False) -> Check:
             _integers(subject, operation, operands)
 
     return check
+
+
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+def one_of(attribute: str, names: tuple[str, ...]) -> Check:
+    """The attribute names one of the operations that the instruction has."""
+
+    def check(subject: Subject) -> None:
+        name = subject.instruction.attributes[attribute]
+        if name not in names:
+            raise subject.refuse(f"{attribute} is '{name}'; the instruction has {', '.join(names)}")
+
+    return check
+
+
+def comparison(attribute: str) -> Check:
+    """The attribute names a comparison."""
+    return one_of(attribute, COMPARISONS)
 
 
 def _integers(subject: Subject, operation: AluOperation, operands: tuple[str, ...]) -> None:

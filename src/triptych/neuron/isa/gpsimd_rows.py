@@ -1,4 +1,4 @@
-"""Instructions of the GPSIMD engine (POOL): affine index patterns."""
+"""Instructions of the GPSIMD engine (POOL): affine index patterns, and reductions over partitions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.errors import UnknownName
-from triptych.neuron.isa.alu import ALU
+from triptych.neuron.isa.alu import ALU, AluKind
+from triptych.neuron.isa.arithmetic import reduce_in_order, reduction_work
 from triptych.neuron.isa.casts import widen
-from triptych.neuron.isa.checks import same_elements, same_partitions
+from triptych.neuron.isa.checks import comparison, one_of, same_elements, same_shape
 from triptych.neuron.isa.hardware import Engine
-from triptych.neuron.isa.row import SBUF, Attributes, Cost, Flow, Subject, Values, output, row, tile, tile_or_number
+from triptych.neuron.isa.row import SBUF, Attributes, Cost, Flow, Subject, Values, number, output, row, tile
 from triptych.neuron.isa.trace import Pattern
 
 _POOL = (Engine.GPSIMD,)
-_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _PATTERN_AXES = 4
 
 
@@ -58,7 +57,6 @@ def affine_values(partitions: int, attributes: Attributes) -> NDArray[np.int64]:
     flow=Flow.CONSTANT,
     cost=Cost.GPSIMD,
     checks=(_affine_pattern,),
-    source="nki.isa.iota",
 )
 def iota(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst = the affine index of each element, computed in 32-bit integers."""
@@ -66,21 +64,13 @@ def iota(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]
     return {"dst": affine_values(partitions, attributes).astype(np.int32)}
 
 
-def _comparison(subject: Subject) -> None:
-    name = str(subject.instruction.attributes["cmp_op"])
-    if name not in _COMPARISONS:
-        raise UnknownName.of("comparison", name, _COMPARISONS, subject.instruction.where)
-
-
 @row(
     "affine_select",
     engines=_POOL,
-    operands=(output("dst", SBUF), tile("on_true_tile", SBUF), tile_or_number("on_false_value")),
+    operands=(output("dst", SBUF), tile("on_true_tile", SBUF), number("on_false_value")),
     attributes={"pattern": (), "offset": 0, "channel_multiplier": 0, "cmp_op": "equal"},
-    flow=Flow.ELEMENTWISE,
     cost=Cost.GPSIMD,
-    checks=(same_partitions("dst", "on_true_tile"), same_elements("dst", "on_true_tile"), _affine_pattern, _comparison),
-    source="nki.isa.affine_select",
+    checks=(same_shape("dst", "on_true_tile"), _affine_pattern, comparison("cmp_op")),
 )
 def affine_select(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst = on_true_tile where the affine index compares with 0 as `cmp_op` says, else the number on_false_value."""
@@ -89,3 +79,36 @@ def affine_select(operands: Values, attributes: Attributes) -> Mapping[str, NDAr
         affine_values(tile_values.shape[0], attributes), np.zeros((), np.int64)
     )
     return {"dst": np.where(chosen != 0, widen(tile_values), widen(operands["on_false_value"]))}
+
+
+def _one_partition(subject: Subject) -> None:
+    dst = subject.instruction.region("dst")
+    if dst.partitions != 1:
+        raise subject.refuse(f"{subject.describe('dst')} has {dst.partitions} partitions; expected 1")
+
+
+def _bits_of_integers(subject: Subject) -> None:
+    operation = ALU[str(subject.instruction.attributes["op"])]
+    dtype = subject.tensor("data").dtype.numpy
+    if operation.kind is AluKind.BITVEC and dtype.kind not in "iu":
+        raise subject.refuse(f"'{operation.name}' works on integers; {subject.describe('data')} is {dtype}")
+
+
+@row(
+    "tensor_partition_reduce",
+    engines=_POOL,
+    operands=(output("dst", SBUF), tile("data", SBUF)),
+    attributes={"op": None},
+    flow=Flow.COLUMN,
+    cost=Cost.UNPUBLISHED,
+    checks=(
+        _one_partition,
+        same_elements("dst", "data"),
+        one_of("op", ("add", "maximum", "bitwise_or", "bitwise_and")),
+        _bits_of_integers,
+    ),
+    flops=lambda subject: reduction_work(subject, "op", "data", "dst"),
+)
+def tensor_partition_reduce(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst[1, N] = op over the partitions of data, in order, in float32 (bit operations on raw bits)."""
+    return {"dst": reduce_in_order(str(attributes["op"]), operands.flat("data").T)}

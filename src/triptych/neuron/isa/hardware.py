@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from triptych.chips import Chip, NeuronChip, load
 from triptych.core.errors import UnknownName
 
 
@@ -40,16 +41,18 @@ class Hardware:
     target: str
     generation: int
     """2, 3 or 4: NeuronCore-v2, -v3, -v4."""
+    partitions: int
     sbuf_bytes_per_partition: int
     """What a kernel can use, which is less than the memory has."""
+    psum_bytes_per_partition: int
+    psum_bank_bytes: int
     hbm_bytes: int
     """HBM of one core."""
     matmul_moving_elements: Mapping[str, int]
     """The largest free size of a matmul's moving operand, by the dtype of the destination."""
-    partitions: int = 128
-    psum_bytes_per_partition: int = 16 * 1024
-    psum_bank_bytes: int = 2 * 1024
     matmul_stationary_elements: int = 128
+    batch_statistics_elements: int = 512
+    """The largest free size of bn_stats."""
     free_axes: int = 4
     """Axes of an access pattern behind the partition axis."""
 
@@ -64,17 +67,25 @@ class Hardware:
         return tuple(self.matmul_moving_elements)
 
 
-# Sources: the NKI architecture guides (trainium_inferentia2_arch, trainium2_arch, trainium3_arch). The usable SBUF of
-# trn1 is what its compiler prints ("Total SB Partition Size: 196608"); of trn2 what AWS's nki-library uses, 224 KiB
-# less 16 KiB and 8 bytes; trn3 is taken to reserve the same.
-HARDWARE: Mapping[str, Hardware] = {
-    row.target: row
-    for row in (
-        Hardware("trn1", 2, 192 * 1024, 16 << 30, {"f32": 512}),
-        Hardware("trn2", 3, 224 * 1024 - 16 * 1024 - 8, 12 << 30, {"f32": 512}),
-        Hardware("trn3", 4, 256 * 1024 - 16 * 1024 - 8, 18 << 30, {"f32": 4096, "bf16": 8192}),
+def _hardware_of(chip: Chip) -> Hardware:
+    """The sizes are the chip file's, the limits of instructions those of its generation."""
+    assert isinstance(chip, NeuronChip)
+    generation = int(chip.generation.removeprefix("gen"))
+    return Hardware(
+        chip.target,
+        generation,
+        chip.partition_count,
+        chip.sbuf_bytes_per_partition - chip.sbuf_reserved_bytes_per_partition,
+        chip.psum_bytes_per_partition,
+        chip.psum_bank_bytes,
+        chip.hbm_bytes // chip.core_count,
+        {"f32": 4096, "bf16": 8192} if generation >= 4 else {"f32": 512},
     )
-}
+
+
+HARDWARE: Mapping[str, Hardware] = {name: _hardware_of(load(name)) for name in ("trn1", "trn2", "trn3")}
+"""By compile target. Source of the matmul's limits: the NKI architecture guides."""
+
 TARGET_ALIASES: Mapping[str, str] = {"inf2": "trn1", "gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
 
 

@@ -1,16 +1,17 @@
 """The table of engine instructions: what a row holds, and `@row`, which puts one next to its meaning.
 
-    @row("reciprocal", engines=(Engine.VECTOR,), operands=(output("dst"), tile("data")), flow=Flow.ELEMENTWISE, …)
-    def reciprocal(operands, attributes):
-        return {"dst": 1 / widen(operands["data"])}
+    @row("max8", engines=_DVE, operands=(output("dst", free=8), tile("src", free=(8, 16384))), flow=Flow.PARTITION, …)
+    def max8(operands, attributes):
+        return {"dst": largest_first(operands.flat("src"))[:, :8]}
 
-Everything that knows instructions reads the table: verification, execution, counting, the documentation's list.
+Everything that knows instructions reads the table: verification, execution, counting, the documentation's list, and
+the author's function (`languages/nki/isa_function.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -60,12 +61,16 @@ class Values:
 
 
 class Flow(Enum):
-    """Which elements of the inputs an element of the output depends on."""
+    """Which elements of the inputs an element of the output depends on; undefined data spreads along it."""
 
-    ELEMENTWISE = "the same element of each input; operands of one element a partition count for the partition"
-    REDUCTION = "all elements of its partition that were reduced into it"
+    ELEMENTWISE = (
+        "the same element of each input, or all that were reduced into it; a [P, 1] operand's of its partition"
+    )
+    PREFIX = "the same element and those before it in its partition"
+    PARTITION = "all elements of its partition"
+    COLUMN = "the elements in its place of all partitions"
     CONTRACTION = "a column of the stationary and a column of the moving operand"
-    TRANSPOSITION = "the mirrored element"
+    MOVEMENT = "the one that the meaning moves there"
     CONSTANT = "none"
 
 
@@ -81,15 +86,18 @@ class Cost(Enum):
     ACTIVATION = "max(64, N)"
     ACTIVATION_REDUCTION = "max(64, N) + 64"
     RECIPROCAL = "max(64, 8 N)"
+    SCAN = "max(64, 2 N), one element after the other"
+    AGGREGATION = "max(64, 13 N / 3)"
     MATMUL = "max(min(64, M), N), 4 times that for float32"
     TRANSPOSE = "max(P, min(64, N))"
     GPSIMD = "150 + N"
+    UNPUBLISHED = "not published"
     DMA = "start-up and bytes over the DMA engines' bandwidth"
 
 
 @dataclass(frozen=True, slots=True)
 class OperandRule:
-    """One operand of a row: where it may lie and how it is used."""
+    """One operand of a row: where it may lie, what it may be, and how it is used."""
 
     name: str
     spaces: frozenset[Space]
@@ -98,11 +106,29 @@ class OperandRule:
     optional: bool = False
     immediate: bool = False
     """Whether a number may stand in for a tile."""
+    dtypes: tuple[str, ...] = ()
+    """The dtypes that it may have; none named: all."""
+    free: tuple[int, int] | None = None
+    """The least and the most elements of a partition."""
 
 
-def output(name: str, spaces: frozenset[Space] = ON_CHIP) -> OperandRule:
-    """An operand that is written."""
-    return OperandRule(name, spaces, written=True, read=False)
+Free = int | tuple[int, int] | None
+
+
+def _range(free: Free) -> tuple[int, int] | None:
+    return (free, free) if isinstance(free, int) else free
+
+
+def output(
+    name: str,
+    spaces: frozenset[Space] = ON_CHIP,
+    *,
+    optional: bool = False,
+    dtypes: tuple[str, ...] = (),
+    free: Free = None,
+) -> OperandRule:
+    """An operand that is written; `free` elements a partition, or (least, most)."""
+    return OperandRule(name, spaces, True, False, optional, False, dtypes, _range(free))
 
 
 def updated(name: str, spaces: frozenset[Space] = ON_CHIP) -> OperandRule:
@@ -110,9 +136,16 @@ def updated(name: str, spaces: frozenset[Space] = ON_CHIP) -> OperandRule:
     return OperandRule(name, spaces, written=True)
 
 
-def tile(name: str, spaces: frozenset[Space] = ON_CHIP) -> OperandRule:
-    """An operand that is read."""
-    return OperandRule(name, spaces)
+def tile(
+    name: str, spaces: frozenset[Space] = ON_CHIP, *, dtypes: tuple[str, ...] = (), free: Free = None
+) -> OperandRule:
+    """An operand that is read; `free` elements a partition, or (least, most)."""
+    return OperandRule(name, spaces, dtypes=dtypes, free=_range(free))
+
+
+def number(name: str) -> OperandRule:
+    """An input that is an immediate number, never a tile."""
+    return OperandRule(name, frozenset(), immediate=True)
 
 
 def tile_or_number(name: str, *, optional: bool = False) -> OperandRule:
@@ -156,7 +189,8 @@ Check = Callable[[Subject], None]
 FloatingWork = Callable[[Subject], int]
 
 
-def _no_work(subject: Subject) -> int:
+def no_work(subject: Subject) -> int:
+    """No FLOPs."""
     del subject
     return 0
 
@@ -169,16 +203,18 @@ class Row:
     engines: tuple[Engine, ...]
     """Those that execute it; the first is the default."""
     operands: tuple[OperandRule, ...]
+    meaning: Meaning
     flow: Flow
     cost: Cost
-    meaning: Meaning
     source: str
-    attributes: Attributes = field(default_factory=dict[str, AttributeValue])
+    attributes: Attributes
     """Names and defaults."""
-    checks: tuple[Check, ...] = ()
-    flops: FloatingWork = _no_work
-    accumulates: bool = False
+    checks: tuple[Check, ...]
+    flops: FloatingWork
+    accumulates: bool
     """Whether the output may be added to what a matmul left in PSUM."""
+    generation: int
+    """The first generation of NeuronCore that has it."""
 
     def rule(self, name: str) -> OperandRule | None:
         """The rule of an operand."""
@@ -194,20 +230,32 @@ def row(
     *,
     engines: tuple[Engine, ...],
     operands: tuple[OperandRule, ...],
-    flow: Flow,
-    cost: Cost,
-    source: str,
+    flow: Flow = Flow.ELEMENTWISE,
+    cost: Cost = Cost.ELEMENTWISE,
+    source: str | None = None,
     attributes: Attributes | None = None,
     checks: tuple[Check, ...] = (),
-    flops: FloatingWork = _no_work,
+    flops: FloatingWork = no_work,
     accumulates: bool = False,
+    generation: int = 2,
 ) -> Callable[[Meaning], Meaning]:
-    """Put a row into the table; the decorated function is its meaning."""
+    """Put a row into the table; the decorated function is its meaning. `source` is `nki.isa.<name>` unless given."""
 
     def register(meaning: Meaning) -> Meaning:
         assert name not in ROWS, f"two rows of the name {name}"
         ROWS[name] = Row(
-            name, engines, operands, flow, cost, meaning, source, attributes or {}, checks, flops, accumulates
+            name=name,
+            engines=engines,
+            operands=operands,
+            meaning=meaning,
+            flow=flow,
+            cost=cost,
+            source=source or f"nki.isa.{name}",
+            attributes=attributes or {},
+            checks=checks,
+            flops=flops,
+            accumulates=accumulates,
+            generation=generation,
         )
         return meaning
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triptych.neuron.isa.arithmetic import reduce_in_order
 from triptych.neuron.isa.casts import widen
-from triptych.neuron.isa.checks import activation_function, one_a_partition, same_elements, same_partitions
+from triptych.neuron.isa.checks import activation_function, one_a_partition, one_of, same_partitions, same_shape
 from triptych.neuron.isa.functions import FUNCTIONS
 from triptych.neuron.isa.hardware import Engine
-from triptych.neuron.isa.row import Attributes, Cost, Flow, Subject, Values, output, row, tile, tile_or_number
+from triptych.neuron.isa.row import Attributes, Cost, Subject, Values, output, row, tile, tile_or_number
 from triptych.neuron.isa.trace import Region
-from triptych.neuron.isa.vector_rows import reduce_in_order
 
 _ACT = (Engine.SCALAR,)
 
@@ -49,9 +49,14 @@ def _activation_work(subject: Subject) -> int:
     return subject.instruction.region("dst").size * each
 
 
+_OPERANDS = (
+    output("dst"),
+    tile("data"),
+    tile_or_number("bias", optional=True),
+    tile_or_number("scale", optional=True),
+)
 _CHECKS = (
-    same_partitions("dst", "data"),
-    same_elements("dst", "data"),
+    same_shape("dst", "data"),
     activation_function,
     _bias,
     one_a_partition("bias", "data", float32=False),
@@ -62,45 +67,25 @@ _CHECKS = (
 @row(
     "activation",
     engines=_ACT,
-    operands=(
-        output("dst"),
-        tile("data"),
-        tile_or_number("bias", optional=True),
-        tile_or_number("scale", optional=True),
-    ),
+    operands=_OPERANDS,
     attributes={"function": None},
-    flow=Flow.ELEMENTWISE,
     cost=Cost.ACTIVATION,
     checks=_CHECKS,
     flops=_activation_work,
-    source="nki.isa.activation",
 )
 def activation(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst = function(data * scale + bias)."""
     return {"dst": activate(operands, attributes)}
 
 
-def _reduction(subject: Subject) -> None:
-    if subject.instruction.attributes["reduce_op"] != "add":
-        raise subject.refuse(f"reduce_op is {subject.instruction.attributes['reduce_op']!r}; the engine only adds")
-
-
 @row(
     "activation_reduce",
     engines=_ACT,
-    operands=(
-        output("dst"),
-        tile("data"),
-        tile_or_number("bias", optional=True),
-        tile_or_number("scale", optional=True),
-        output("reduce_res"),
-    ),
+    operands=(*_OPERANDS, output("reduce_res", free=1)),
     attributes={"function": None, "reduce_op": "add"},
-    flow=Flow.REDUCTION,
     cost=Cost.ACTIVATION_REDUCTION,
-    checks=(*_CHECKS, one_a_partition("reduce_res", "data", float32=False), _reduction),
+    checks=(*_CHECKS, same_partitions("reduce_res", "data"), one_of("reduce_op", ("add",))),
     flops=lambda subject: _activation_work(subject) + subject.instruction.region("dst").size,
-    source="nki.isa.activation_reduce",
 )
 def activation_reduce(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst = function(data * scale + bias); reduce_res = the sum of each partition, in order, in float32."""

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any, cast
 
+from triptych.core.checks import Severity
 from triptych.core.dtypes import dtype_of
 from triptych.core.errors import PlanError, TriptychError
-from triptych.core.launches import Finding, Severity
+from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.neuron.isa.hardware import Engine, Space
 from triptych.neuron.isa.trace import AttributeValue, Instruction, Operand, Region, Tensor, Trace

@@ -10,7 +10,20 @@ from numpy.typing import NDArray
 
 from triptych.neuron.isa.checks import same_dtype
 from triptych.neuron.isa.hardware import Engine
-from triptych.neuron.isa.row import PSUM, SBUF, Attributes, Check, Cost, Flow, Subject, Values, output, row, tile
+from triptych.neuron.isa.row import (
+    PSUM,
+    SBUF,
+    Attributes,
+    Check,
+    Cost,
+    Flow,
+    OperandRule,
+    Subject,
+    Values,
+    output,
+    row,
+    tile,
+)
 
 
 def _contraction(subject: Subject) -> None:
@@ -105,7 +118,6 @@ def _matmul_flops(subject: Subject) -> int:
     checks=(_contraction, _free_sizes, _input_dtypes, _destination),
     flops=_matmul_flops,
     accumulates=True,
-    source="nki.isa.nc_matmul",
 )
 def nc_matmul(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst[M, N] (+)= stationary[K, M].T @ moving[K, N], over at most 128 products an element.
@@ -128,7 +140,7 @@ def _transposed_shape(subject: Subject) -> None:
         )
 
 
-def _square(edge: int) -> Check:
+def _within(edge: int) -> Check:
     def check(subject: Subject) -> None:
         data = subject.instruction.region("data")
         if data.partitions > edge or data.free > edge:
@@ -140,28 +152,21 @@ def _square(edge: int) -> Check:
     return check
 
 
+def _transpose_row(name: str, engine: Engine, dst: OperandRule, data: OperandRule, edge: int, cost: Cost) -> None:
+    """nc_transpose is an instruction of two engines, with other limits on each."""
+    checks = (_within(edge), _transposed_shape, same_dtype("dst", "data"))
+    source = f"nki.isa.nc_transpose ({engine.value.capitalize()} engine)"
+    columns = row(
+        name, engines=(engine,), operands=(dst, data), flow=Flow.MOVEMENT, cost=cost, checks=checks, source=source
+    )
+    columns(_mirror)
+
+
 def _mirror(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst[F, P] = data[P, F].T, bit for bit."""
     del attributes
     return {"dst": operands.flat("data").T}
 
 
-row(
-    "nc_transpose",
-    engines=(Engine.TENSOR,),
-    operands=(output("dst", PSUM), tile("data", SBUF)),
-    flow=Flow.TRANSPOSITION,
-    cost=Cost.TRANSPOSE,
-    checks=(_square(128), _transposed_shape, same_dtype("dst", "data")),
-    source="nki.isa.nc_transpose (Tensor engine)",
-)(_mirror)
-
-row(
-    "nc_transpose_vector",
-    engines=(Engine.VECTOR,),
-    operands=(output("dst"), tile("data")),
-    flow=Flow.TRANSPOSITION,
-    cost=Cost.ELEMENTWISE,
-    checks=(_square(32), _transposed_shape, same_dtype("dst", "data")),
-    source="nki.isa.nc_transpose (Vector engine)",
-)(_mirror)
+_transpose_row("nc_transpose", Engine.TENSOR, output("dst", PSUM), tile("data", SBUF), 128, Cost.TRANSPOSE)
+_transpose_row("nc_transpose_vector", Engine.VECTOR, output("dst"), tile("data"), 32, Cost.ELEMENTWISE)

@@ -7,14 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triptych.core.dtypes import DTYPES
 from triptych.core.errors import UnknownName
-from triptych.neuron.isa import dma_rows, gpsimd_rows, scalar_rows, tensor_rows, vector_rows
+from triptych.neuron.isa import (
+    dma_rows,
+    gpsimd_rows,
+    scalar_rows,
+    tensor_rows,
+    vector_reduction_rows,
+    vector_rows,
+    vector_search_rows,
+)
 from triptych.neuron.isa.hardware import Engine, Hardware, Space
 from triptych.neuron.isa.row import ROWS, OperandRule, Row, Subject
 from triptych.neuron.isa.trace import Instruction, Region, Tensor
 
 # Importing the modules fills the table.
-ROW_MODULES = (tensor_rows, vector_rows, scalar_rows, gpsimd_rows, dma_rows)
+ROW_MODULES = (
+    tensor_rows, vector_rows, vector_reduction_rows, vector_search_rows, scalar_rows, gpsimd_rows, dma_rows,
+)  # fmt: skip
 
 
 def find_row(instruction: Instruction) -> Row:
@@ -49,6 +60,11 @@ def verify(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardwa
 
 def _check_names(subject: Subject) -> None:
     instruction, row = subject.instruction, subject.row
+    if subject.hardware.generation < row.generation:
+        raise subject.refuse(
+            f"needs NeuronCore-v{row.generation} (gen{row.generation}) or later; "
+            f"{subject.hardware.target} has NeuronCore-v{subject.hardware.generation}"
+        )
     if instruction.engine not in row.engines:
         able = ", ".join(engine.value for engine in row.engines)
         raise subject.refuse(f"the {instruction.engine.value} engine does not execute it; engines that do: {able}")
@@ -66,6 +82,8 @@ def _check_names(subject: Subject) -> None:
             raise subject.refuse(f"operand '{rule.name}' is missing")
         if operand is not None and not isinstance(operand, Region) and not rule.immediate:
             raise subject.refuse(f"operand '{rule.name}' is the number {operand}; expected a tile")
+        if isinstance(operand, Region) and not rule.spaces:
+            raise subject.refuse(f"operand '{rule.name}' is {subject.describe(rule.name)}; expected a number")
 
 
 def _check_region(subject: Subject, rule: OperandRule, region: Region) -> None:
@@ -75,12 +93,28 @@ def _check_region(subject: Subject, rule: OperandRule, region: Region) -> None:
     if space not in rule.spaces:
         expected = sorted(allowed.value for allowed in rule.spaces)
         raise subject.refuse(f"{rule.name} must be in {expected}, got {space.value} ({subject.describe(rule.name)})")
+    _check_values(subject, rule, region)
     if space is Space.PSUM and subject.instruction.engine is Engine.GPSIMD:
         raise subject.refuse(f"{subject.describe(rule.name)} lies in PSUM, which the gpsimd engine cannot reach")
     if space.on_chip:
         _check_tile(subject, rule.name, region)
     else:
         _check_bounds(subject, rule.name, region)
+
+
+def _check_values(subject: Subject, rule: OperandRule, region: Region) -> None:
+    """The dtype and the elements a partition that the row asks for."""
+    dtype = subject.tensors[region.tensor].dtype
+    if rule.dtypes and dtype.name not in rule.dtypes:
+        *others, last = [str(DTYPES[name].numpy) for name in rule.dtypes]
+        expected = f"{', '.join(others)} or {last}" if others else last
+        raise subject.refuse(f"{subject.describe(rule.name)} is {dtype.numpy}; expected {expected}")
+    if rule.free is not None and not rule.free[0] <= region.free <= rule.free[1]:
+        least, most = rule.free
+        expected = f"exactly {least}" if least == most else f"{least} to {most}"
+        raise subject.exceed(
+            f"{subject.describe(rule.name)} has {region.free} elements in each partition; expected {expected}"
+        )
 
 
 def _check_bounds(subject: Subject, name: str, region: Region) -> None:

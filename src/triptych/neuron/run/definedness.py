@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.neuron.isa.row import Flow
+from triptych.neuron.isa.row import Attributes, Flow, Row, Values
 
 Flags = NDArray[np.bool_]
 Shape = tuple[int, ...]
@@ -18,31 +19,35 @@ def _rows(flags: Flags) -> Flags:
     return flags.reshape(flags.shape[0] if flags.ndim else 1, -1)
 
 
+def _fit(flags: Flags, shape: Shape) -> Flags:
+    """The flags of an input for an output of `shape`: those of what was reduced joined, a column's repeated."""
+    size = prod(shape)
+    if flags.size >= size:
+        return np.asarray(flags.reshape(size, -1).all(axis=-1)).reshape(shape)
+    return np.broadcast_to(_rows(flags), (shape[0], size // shape[0])).reshape(shape)
+
+
 def _elementwise(inputs: FlagsByName, shape: Shape) -> Flags:
-    result = np.ones(shape, np.bool_)
-    for flags in inputs.values():
-        whole = flags.size == result.size
-        spread = flags.reshape(shape) if whole else np.broadcast_to(_rows(flags), _rows(result).shape).reshape(shape)
-        np.logical_and(result, spread, out=result)
-    return result
+    return np.logical_and.reduce([_fit(flags, shape) for flags in inputs.values()])
 
 
-def _reduction(inputs: FlagsByName, shape: Shape) -> Flags:
-    data = inputs["data"]
-    if data.size == np.prod(shape):
-        return _elementwise(inputs, shape)
-    reduced = np.asarray(data.reshape(int(np.prod(shape)), -1).all(axis=-1)).reshape(shape)
-    return _elementwise({**inputs, "data": reduced}, shape)
+def _prefix(inputs: FlagsByName, shape: Shape) -> Flags:
+    return np.logical_and.accumulate(_rows(_elementwise(inputs, shape)), axis=1).reshape(shape)
+
+
+def _partition(inputs: FlagsByName, shape: Shape) -> Flags:
+    whole = np.logical_and.reduce([_rows(flags).all(axis=1) for flags in inputs.values()])
+    return _fit(whole[:, np.newaxis], shape)
+
+
+def _column(inputs: FlagsByName, shape: Shape) -> Flags:
+    return np.logical_and.reduce([_rows(flags).all(axis=0) for flags in inputs.values()]).reshape(shape)
 
 
 def _contraction(inputs: FlagsByName, shape: Shape) -> Flags:
     stationary = np.asarray(_rows(inputs["stationary"]).all(axis=0))
     moving = np.asarray(_rows(inputs["moving"]).all(axis=0))
     return (stationary[:, np.newaxis] & moving).reshape(shape)
-
-
-def _transposition(inputs: FlagsByName, shape: Shape) -> Flags:
-    return _rows(inputs["data"]).T.reshape(shape)
 
 
 def _constant(inputs: FlagsByName, shape: Shape) -> Flags:
@@ -52,17 +57,26 @@ def _constant(inputs: FlagsByName, shape: Shape) -> Flags:
 
 _FLOWS: Mapping[Flow, Callable[[FlagsByName, Shape], Flags]] = {
     Flow.ELEMENTWISE: _elementwise,
-    Flow.REDUCTION: _reduction,
+    Flow.PREFIX: _prefix,
+    Flow.PARTITION: _partition,
+    Flow.COLUMN: _column,
     Flow.CONTRACTION: _contraction,
-    Flow.TRANSPOSITION: _transposition,
     Flow.CONSTANT: _constant,
 }
 
 
-def propagate(flow: Flow, inputs: Mapping[str, tuple[Flags | None, Shape]], shape: Shape) -> Flags | None:
-    """The flags of an output of `shape`; None where every input is defined everywhere (a None of its own)."""
-    if all(flags is None for flags, _ in inputs.values()):
+def propagate(
+    row: Row, attributes: Attributes, inputs: Mapping[str, Flags | None], shapes: Mapping[str, Shape], name: str
+) -> Flags | None:
+    """The flags of the output `name`; None where every input is defined everywhere (a None of its own).
+
+    `shapes` are those of all tiles. An instruction that only moves data moves the flags in the same way.
+    """
+    if all(flags is None for flags in inputs.values()):
         return None
-    filled = {name: np.ones(size, np.bool_) if flags is None else flags for name, (flags, size) in inputs.items()}
-    result = _FLOWS[flow](filled, shape)
+    filled = {one: np.ones(shapes[one], np.bool_) if flags is None else flags for one, flags in inputs.items()}
+    if row.flow is Flow.MOVEMENT:
+        result = row.meaning(Values(filled, shapes), attributes)[name].reshape(shapes[name])
+    else:
+        result = _FLOWS[row.flow](filled, shapes[name])
     return None if result.all() else result

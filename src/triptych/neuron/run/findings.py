@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from triptych.core.launches import Finding, Severity
+from triptych.core.checks import CHECKS, Check
+from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 
 
 class Findings:
-    """Findings in the order in which they were met."""
+    """Findings of the checks in force, in the order in which they were met."""
 
-    def __init__(self, already: tuple[Finding, ...] = ()) -> None:
+    def __init__(self, checks: frozenset[Check], already: tuple[Finding, ...] = ()) -> None:
         """Begin with those of the trace."""
-        self._found = {(one.check, one.where): one for one in already}
+        self._checks = checks
+        self._found = {(one.check, one.where): one for one in already if CHECKS[one.check] in checks}
 
-    def add(self, check: str, severity: Severity, message: str, where: SourceLocation | None) -> None:
-        """Keep the finding, unless the check has spoken about the line."""
-        self._found.setdefault((check, where), Finding(check, severity, message, where))
+    def wants(self, check: Check) -> bool:
+        """Whether the check is in force; one that is not shall cost nothing."""
+        return check in self._checks
+
+    def add(self, check: Check, message: str, where: SourceLocation | None) -> None:
+        """Keep the finding of a check in force, unless the check has spoken about the line."""
+        assert check in self._checks, check.name
+        self._found.setdefault((check.name, where), Finding.of(check, message, where))
 
     def all(self) -> tuple[Finding, ...]:
         """What was found."""

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.arrays import Handle, Storage
+from triptych.core.checks import Check, in_force, names_of
 from triptych.core.errors import ArgumentError, LaunchError, NkiLimitError, PlanError
-from triptych.core.launches import LaunchRecord, Severity
+from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Argument, Launch, Program
 from triptych.neuron.isa.hardware import Hardware, Space, hardware
 from triptych.neuron.isa.occupancy import peak, verify_capacity
@@ -18,17 +19,23 @@ from triptych.neuron.isa.serialise import from_json
 from triptych.neuron.isa.trace import Tensor, Trace
 from triptych.neuron.isa.verify import verify
 from triptych.neuron.run.buffers import Buffer, Shadow, new_buffer
+from triptych.neuron.run.checks import outputcheck
 from triptych.neuron.run.findings import Findings
 from triptych.neuron.run.program import ProgramRun
 from triptych.neuron.run.tally import Tally
 
 _CACHED_TRACES = 32
+_CHECKS_BY_DEFAULT = in_force("neuron")
 
 Memory = Mapping[Storage, NDArray[np.uint8]]
 
 
-def run_launch(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
+def run_launch(
+    program: Program, launch: Launch, memory: Memory, checks: frozenset[Check] = _CHECKS_BY_DEFAULT
+) -> LaunchRecord:
     """Execute a Neuron program on `memory`, the bytes of every storage that its arguments view.
+
+    Only the `checks` look at it; those of the machine by default.
 
     Raises:
         NkiError: where an instruction breaks a rule of its row.
@@ -39,15 +46,15 @@ def run_launch(program: Program, launch: Launch, memory: Memory) -> LaunchRecord
     if tuple(launch.grid) != full_grid(trace.grid):
         raise LaunchError(f"the trace was made for the grid {full_grid(trace.grid)}; the launch has {launch.grid}")
     shared = _bind_arguments(trace, launch.arguments, memory)
-    tally, findings = Tally(), Findings(trace.notices)
+    tally, findings = Tally(), Findings(checks, trace.notices)
     with np.errstate(all="ignore"):
         for index in range(len(trace.programs)):
             ProgramRun(trace, index, limits, shared, tally, findings).run()
-    _check_outputs(trace, shared, findings)
+    outputcheck(findings, (shared[index] for index in trace.outputs))
     counters = tally.counters(_launch_counters(trace, shared))
     return LaunchRecord(
         trace.kernel, "neuron", program.language, limits.target, full_grid(trace.grid), (1, 1, 1), 0,
-        counters, tally.lines(), findings.all(),
+        counters, tally.lines(), findings.all(), names_of(checks),
     )  # fmt: skip
 
 
@@ -134,17 +141,6 @@ def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow) -> Buf
     if tensor.shared:
         buffer.defined = np.zeros(tensor.size, np.bool_)
     return buffer
-
-
-def _check_outputs(trace: Trace, shared: Mapping[int, Buffer], findings: Findings) -> None:
-    """Report outputs of which elements were never stored."""
-    for index in trace.outputs:
-        defined = shared[index].defined
-        missing = 0 if defined is None else int(defined.size - np.count_nonzero(defined))
-        if missing:
-            tensor = shared[index].tensor
-            message = f"{missing} of {tensor.size} elements of the output `{tensor.name}` have no defined value"
-            findings.add("outputcheck", Severity.WARNING, message, None)
 
 
 def _launch_counters(trace: Trace, shared: Mapping[int, Buffer]) -> dict[str, int]:

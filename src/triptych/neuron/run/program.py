@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.errors import MemoryFault
-from triptych.core.launches import Severity
 from triptych.neuron.isa.casts import convert
-from triptych.neuron.isa.functions import FUNCTIONS
 from triptych.neuron.isa.hardware import Hardware, Space
 from triptych.neuron.isa.occupancy import lifetimes
 from triptych.neuron.isa.row import ROWS, Row, Values
 from triptych.neuron.isa.trace import Instruction, Region, Trace
 from triptych.neuron.run.buffers import Buffer, new_buffer, region_view
+from triptych.neuron.run.checks import initcheck, psumcheck, racecheck, rangecheck
 from triptych.neuron.run.definedness import Flags, propagate
 from triptych.neuron.run.findings import Findings
 from triptych.neuron.run.tally import Tally
@@ -62,7 +61,7 @@ class ProgramRun:
 
     def _step(self, instruction: Instruction, row: Row) -> None:
         inputs: dict[str, NDArray[Any] | float] = {}
-        flags: dict[str, tuple[Flags | None, tuple[int, ...]]] = {}
+        flags: dict[str, Flags | None] = {}
         shapes: dict[str, tuple[int, ...]] = {}
         for rule in row.operands:
             operand = instruction.operands.get(rule.name)
@@ -72,13 +71,14 @@ class ProgramRun:
                     buffer = self._buffer(operand)
                     self._load(buffer, operand)
                     inputs[rule.name] = buffer.view(operand)
-                    flags[rule.name] = (buffer.defined_view(operand), operand.shape)
+                    flags[rule.name] = buffer.defined_view(operand)
             elif operand is not None:
                 inputs[rule.name] = operand
-        self._check_range(instruction, inputs)
+        rangecheck(self._findings, instruction, inputs)
         for name, values in row.meaning(Values(inputs, shapes), instruction.attributes).items():
-            defined = propagate(row.flow, flags, shapes[name])
-            self._write(instruction, row, name, values, defined)
+            if name in shapes:  # else it is an optional output that nobody asked for
+                defined = propagate(row, instruction.attributes, flags, shapes, name)
+                self._write(instruction, row, name, values, defined)
 
     def _load(self, buffer: Buffer, region: Region) -> None:
         if buffer.shadow is not None:
@@ -103,21 +103,20 @@ class ProgramRun:
         buffer.mark_defined(region, defined)
 
     def _store(self, instruction: Instruction, buffer: Buffer, region: Region, defined: Flags | None) -> None:
-        """Stamp the bytes of HBM that are stored; report undefined data, and what another program stored there."""
+        """Stamp the bytes of HBM that are stored."""
         name = buffer.tensor.name
         if not buffer.writable:
-            raise MemoryFault(f"the kernel stores to `{name}`, whose array is read-only", where=instruction.where)
-        if defined is not None:
-            count = int(defined.size - np.count_nonzero(defined))
-            message = f"{count} of {defined.size} elements stored to `{name}` come from memory that was never written"
-            self._findings.add("initcheck", Severity.ERROR, message, instruction.where)
+            raise MemoryFault(
+                f"the kernel stores to `{name}`, whose array is read-only",
+                where=instruction.where, kernel=self._trace.kernel, access="store", space="hbm", allocation=name,
+            )  # fmt: skip
+        initcheck(self._findings, instruction, name, defined)
         assert buffer.shadow is not None
         item = buffer.tensor.dtype.bytes
         stamps = region_view(buffer.shadow.stores, buffer.base, item, np.dtype(f"u{item}"), region)
         mine = _stamp(self._program, item)
-        if len(self._trace.programs) > 1 and np.any((stamps != 0) & (stamps != mine)):
-            message = f"program {self._program} stores to elements of `{name}` that another program of the grid stored"
-            self._findings.add("racecheck", Severity.ERROR, message, instruction.where)
+        if len(self._trace.programs) > 1:
+            racecheck(self._findings, instruction, name, self._program, stamps, mine)
         stamps[...] = mine
 
     def _accumulate(
@@ -126,37 +125,12 @@ class ProgramRun:
         """What a matmul leaves in PSUM: its product, or the sum with what matmuls before it left there."""
         flags = buffer.accumulating_view(region)
         asked = instruction.attributes.get("accumulate")
-        name = buffer.tensor.name
-        if asked is True and not (flags.all() or buffer.tensor.zeroed):
-            message = f"accumulates onto elements of `{name}` that no matmul has written: undefined on the hardware"
-            self._findings.add("psumcheck", Severity.WARNING, message, instruction.where)
-        if asked is None and not flags.all() and self._holds_numbers(buffer, region, flags):
-            message = f"the first matmul onto `{name}` replaces what another engine wrote: undefined on the hardware"
-            self._findings.add("psumcheck", Severity.WARNING, message, instruction.where)
+        psumcheck(self._findings, instruction, buffer, region, flags)
         adding = np.bool_(asked) if asked is not None else flags.copy()
         flags[...] = True
         if not np.any(adding):
             return values
         return np.where(adding, target.astype(np.float32) + values, values)
-
-    @staticmethod
-    def _holds_numbers(buffer: Buffer, region: Region, flags: Flags) -> bool:
-        """Whether an engine other than the Tensor engine has put something other than zeros there."""
-        defined = buffer.defined_view(region)
-        known = np.ones(region.shape, np.bool_) if defined is None else defined
-        return bool(np.any(known & ~flags & (buffer.view(region) != 0)))
-
-    def _check_range(self, instruction: Instruction, inputs: Mapping[str, NDArray[Any] | float]) -> None:
-        """Report arguments for which the Scalar engine's approximation of a function does not hold."""
-        function = FUNCTIONS.get(str(instruction.attributes.get("function")))
-        if function is None or function.valid is None or "bias" in inputs or "scale" in inputs:
-            return
-        data = np.abs(np.asarray(inputs["data"], np.float32))
-        low, high = function.valid
-        outside = ((data < low) & (data != 0)) | (data > high)
-        if outside.any():
-            message = f"'{function.name}' of values whose magnitude is outside [{low:.4g}, {high:.4g}]"
-            self._findings.add("rangecheck", Severity.WARNING, message, instruction.where)
 
 
 def _stamp(program: int, item: int) -> int:

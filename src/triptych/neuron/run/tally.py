@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from triptych.core.counters import Counter, Counters, Provenance
+from triptych.core.counter_table import ALWAYS
+from triptych.core.counters import Counters, counters_of
 from triptych.core.launches import Line
 from triptych.core.source import SourceLocation
 from triptych.neuron.isa.hardware import Engine, Hardware, Space
@@ -15,14 +16,6 @@ from triptych.neuron.isa.verify import find_row
 
 _ELEMENT_ENGINES = frozenset({Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD})
 _FLOAT_KINDS: Mapping[str, str] = {"f8e4m3": "fp8", "f8e4m3fn": "fp8", "f8e5m2": "fp8"}
-
-
-def unit_of(name: str) -> str:
-    """The unit of a Neuron counter."""
-    family = name.partition(".")[0]
-    if "bytes" in name:
-        return "bytes"
-    return {"instructions": "instructions", "elements": "elements", "flops": "FLOPs", "dma": "transfers"}[family]
 
 
 def counts(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware) -> Iterator[tuple[str, int]]:
@@ -71,7 +64,7 @@ class Tally:
 
     def counters(self, extra: Mapping[str, int]) -> Counters:
         """The launch's counters; `extra` are those that only the launch has."""
-        return _counters({**self._total, **extra})
+        return _counters({**dict.fromkeys(ALWAYS["neuron"], 0), **self._total, **extra})
 
     def lines(self) -> tuple[Line, ...]:
         """The counters of each source line, in the order of the source."""
@@ -79,4 +72,4 @@ class Tally:
 
 
 def _counters(values: Mapping[str, int]) -> Counters:
-    return Counters({name: Counter(values[name], unit_of(name), Provenance.COUNTED_NKI) for name in sorted(values)})
+    return counters_of("neuron", dict(sorted(values.items())))

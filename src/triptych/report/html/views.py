@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from triptych.core.checks import Severity
 from triptych.core.counters import Counter, Provenance
-from triptych.core.launches import Finding, Severity
+from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.model import Roof
 from triptych.report.columns import COLUMNS, Origin, in_one_line
@@ -190,7 +191,7 @@ def launch_view(group: Group) -> LaunchView:
         lines=tuple(_line(line, launch.record.machine) for line in lines[:LINES_SHOWN]),
         lines_left_out=max(len(lines) - LINES_SHOWN, 0),
         counters=tuple(_counters(launch)),
-        notes=launch.roofline.notes,
+        notes=launch.notes,
     )
 
 

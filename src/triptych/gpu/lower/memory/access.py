@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES
 from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, vector
 
-SECTOR_SHIFT = 5
-"""Global memory moves in sectors of 32 bytes."""
-PAIR_SHIFT = 6
-"""DRAM is read in pairs of sectors, 64 bytes."""
+SECTOR_SHIFT = SECTOR_BYTES.bit_length() - 1
+"""From an address to the number of its sector."""
+PAIR_SHIFT = PAIR_BYTES.bit_length() - 1
+"""From an address to the number of its pair of sectors."""
 GENERIC_SITES = ("global", "shared", "local")
 """A generic access has three sites in a row, one for each space that it may reach."""
 
@@ -84,6 +85,4 @@ def needed_by(access: Access) -> tuple[Access, ...]:
     if access.space != "generic":
         return ()
     a = access
-    return tuple(
-        Access(a.kind, space, a.size, a.count, a.is_float, a.is_signed) for space in ("global", "shared", "local")
-    )
+    return tuple(Access(a.kind, space, a.size, a.count, a.is_float, a.is_signed) for space in GENERIC_SITES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Emitter, number, vector
-from triptych.gpu.lower.layout import Site
 from triptych.gpu.lower.memory.access import Access
+from triptych.gpu.lower.records import Site
 
 SITE_BYTES = Site.size()
 _UNITS = {4: 1, 8: 2, 16: 4}

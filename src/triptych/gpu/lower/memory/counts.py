@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from triptych.gpu.hardware import BANK_BYTES, BANKS, WARP_SIZE
 from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, Emitter, number, vector
-from triptych.gpu.lower.layout import WARP_SIZE
-
-BANKS = 32
-"""Shared memory has 32 banks of 4 bytes; one wavefront serves each bank once."""
 
 
 def mark_pairs(e: Emitter, address: ir.Value, count: int = 1) -> None:
@@ -73,15 +70,15 @@ class Phases:
     """
 
     lanes: int
-    neighbours: tuple[int, int]
+    contiguous: tuple[int, int]
     """Wavefronts, and bank conflicts, of a full warp at neighbouring elements."""
-    same: int
+    broadcast: int
     """Wavefronts of a full warp at one element."""
 
 
-_UP_TO_4 = Phases(32, (1, 0), 1)
-_LOADS = {8: Phases(32, (2, 1), 1), 16: Phases(8, (4, 0), 2)}
-_STORES = {8: Phases(16, (2, 0), 2), 16: Phases(8, (4, 0), 4)}
+_UP_TO_4 = Phases(WARP_SIZE, (1, 0), 1)
+_LOADS = {8: Phases(WARP_SIZE, (2, 1), 1), 16: Phases(WARP_SIZE // 4, (4, 0), 2)}
+_STORES = {8: Phases(WARP_SIZE // 2, (2, 0), 2), 16: Phases(WARP_SIZE // 4, (4, 0), 4)}
 
 
 def phases_of(kind: str, bytes_: int) -> Phases:
@@ -95,7 +92,7 @@ class BankCount:
     def __init__(self, e: Emitter, kind: str, bytes_: int, mask: ir.Value, addresses: ir.Value) -> None:
         """Nothing yet; `addresses` are the warp's, to see which lanes are served together."""
         self.e, self.b = e, e.b
-        self.words = max(bytes_ // 4, 1)
+        self.words = max(bytes_ // BANK_BYTES, 1)
         lanes = phases_of(kind, bytes_).lanes
         self.phases = WARP_SIZE // lanes
         self.lane_shift: ir.Value = ir.Constant(I64, lanes.bit_length() - 1)
@@ -123,7 +120,8 @@ class BankCount:
         """One lane's words."""
         phase = self.b.lshr(lane, self.lane_shift)
         for position in range(self.words):
-            word = self.b.add(self.b.lshr(address, ir.Constant(I64, 2)), ir.Constant(I64, position))
+            first = self.b.lshr(address, ir.Constant(I64, BANK_BYTES.bit_length() - 1))
+            word = self.b.add(first, ir.Constant(I64, position))
             bank = self.b.and_(word, ir.Constant(I64, BANKS - 1))
             self._add_word(phase, bank, self.b.trunc(word, I32))
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from triptych.gpu.isa.spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from triptych.gpu.hardware import WARP_SIZE, WINDOW_SIZE, WINDOWS
 from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, lanes, number, vector
-from triptych.gpu.lower.layout import WARP_SIZE, Context, FaultKind, Site
 from triptych.gpu.lower.memory.access import GENERIC_SITES, PAIR_SHIFT, SECTOR_SHIFT, Access
 from triptych.gpu.lower.memory.atomics import update_element
 from triptych.gpu.lower.memory.counts import BankCount, SectorCount, mark_pairs
-from triptych.gpu.lower.memory.moves import move_run, return_all
+from triptych.gpu.lower.memory.moves import move_contiguous, return_all
+from triptych.gpu.lower.records import Context, FaultKind, Site
 
 
 class General:
@@ -68,7 +68,7 @@ class _Way:
         )
         return self.b.and_(self.e.all_lanes(same), gapless)
 
-    def is_uniform(self) -> ir.Value:
+    def is_broadcast(self) -> ir.Value:
         """Whether all active lanes reach for one place."""
         origin = self.e.splat(self.first_address)
         same = self.b.or_(self.b.icmp_unsigned("==", self.helper.addresses, origin), self.inactive)
@@ -121,7 +121,7 @@ class _Way:
 
     def move_contiguous(self, host: ir.Value) -> None:
         """Loads or stores 32 · count neighbouring elements, `host` being lane 0's place."""
-        loaded = move_run(self.b, self.access, self.pointer(host), self.helper.values)
+        loaded = move_contiguous(self.b, self.access, self.pointer(host), self.helper.values)
         for value, result in zip(loaded, self.helper.results, strict=False):
             self.b.store(value, result)
 
@@ -136,11 +136,10 @@ class _Way:
         else:
             self.e.intrinsic(f"llvm.masked.store.{suffix}", VOID, [self.helper.values[0], place, align, mask])
 
-    def move_uniform(self, host: ir.Value) -> None:
+    def move_broadcast(self, host: ir.Value) -> None:
         """All active lanes load one place; of stores the last lane's value stays."""
-        last = self.b.sub(
-            ir.Constant(I32, 31), self.e.intrinsic("llvm.ctlz.i32", I32, [self.helper.mask, ir.Constant(I1, 0)])
-        )
+        above = self.e.intrinsic("llvm.ctlz.i32", I32, [self.helper.mask, ir.Constant(I1, 0)])
+        last = self.b.sub(ir.Constant(I32, WARP_SIZE - 1), above)
         for position in range(self.access.count):
             there = self.pointer(self.b.add(host, ir.Constant(I64, position * self.access.size)))
             if self.access.kind == "load":
@@ -205,12 +204,12 @@ class _Global(_Way):
             with self.e.when(self._reachable(low, size)):
                 self._contiguous(low, self.b.add(low, size))
         with (
-            self.e.when(self.b.and_(self.is_uniform(), self.is_aligned(self.first_address))),
+            self.e.when(self.b.and_(self.is_broadcast(), self.is_aligned(self.first_address))),
             self.e.when(self._reachable(self.first_address, bytes_)),
         ):
             self.count_request(ir.Constant(I64, 1))
             self._touch(self.first_address, self.b.add(self.first_address, bytes_))
-            self.move_uniform(self._host(self.first_address))
+            self.move_broadcast(self._host(self.first_address))
             self._leave()
 
     def _leave(self) -> None:
@@ -351,16 +350,12 @@ class _Generic(_Way):
     """Generic addresses: the lanes are parted by window, and each part goes its space's way."""
 
     def build(self) -> None:
-        shared = self._within(SHARED_WINDOW)
-        local = self._within(LOCAL_WINDOW)
+        shared = self._within(WINDOWS["shared"])
+        local = self._within(WINDOWS["local"])
         rest = self.b.and_(self.helper.mask, self.b.not_(self.b.or_(shared, local)))
-        for space, mask, window in (
-            ("global", rest, 0),
-            ("shared", shared, SHARED_WINDOW),
-            ("local", local, LOCAL_WINDOW),
-        ):
+        for space, mask in (("global", rest), ("shared", shared), ("local", local)):
             with self.e.when(self.b.icmp_unsigned("!=", mask, ir.Constant(I32, 0))):
-                self._call(space, mask, window)
+                self._call(space, mask, WINDOWS[space])
 
     def _within(self, window: int) -> ir.Value:
         place = self.b.sub(self.helper.addresses, number(vector(I64), window))

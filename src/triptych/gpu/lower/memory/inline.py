@@ -1,4 +1,4 @@
-"""Shared accesses whose lanes are known to reach for one element (`one`) or for neighbours (`run`), inside a kernel.
+"""Shared accesses whose lanes are known to reach for one element (`broadcast`) or for neighbouring ones (`contiguous`).
 
 The kernel holds the short way itself: a few scalar instructions, and the access. What is not simple (a partial mask,
 a fault) goes to a fallback that keeps every register and passes vectors through the worker's scratch memory, so that
@@ -11,13 +11,14 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.lower.emitter import I32, POINTER, VOID, Emitter, lanes
-from triptych.gpu.lower.layout import WARP_SIZE, Context
 from triptych.gpu.lower.memory.access import Access
-from triptych.gpu.lower.memory.moves import interleave, read_run
+from triptych.gpu.lower.memory.moves import interleave, read_contiguous
 from triptych.gpu.lower.memory.short import ShortShared
+from triptych.gpu.lower.records import Context
 
-WAYS = ("run", "one")
+WAYS = ("contiguous", "broadcast")
 _KEEPS_REGISTERS = "preserve_allcc"
 
 
@@ -30,7 +31,7 @@ def ways_of(access: Access) -> tuple[str, ...]:
     """The ways in which a helper's accesses can stand inside a kernel: stores of one element have none."""
     if access.space != "shared" or access.is_atomic:
         return ()
-    return WAYS if access.kind == "load" else ("run",)
+    return WAYS if access.kind == "load" else ("contiguous",)
 
 
 def _fallback(module: ir.Module, access: Access, way: str) -> ir.Function:
@@ -52,31 +53,31 @@ def emit_inline(
 ) -> list[ir.Value]:
     """The access at a scalar address, `arguments` being (context, site, mask, address); gives what a load loads.
 
-    `one` gives scalars, `run` vectors.
+    `broadcast` gives scalars, `contiguous` vectors.
     """
     b = e.b
     context, site, mask, address = arguments
     short = ShortShared(e, access, context, site, address)
     low = b.and_(address, ir.Constant(I32, access.bytes - 1))
     simple = b.and_(b.icmp_unsigned("==", low, ir.Constant(I32, 0)), b.icmp_unsigned("==", mask, ir.Constant(I32, -1)))
-    simple = b.and_(simple, short.reaches(access.bytes if way == "one" else WARP_SIZE * access.bytes))
+    simple = b.and_(simple, short.reaches(access.bytes if way == "broadcast" else WARP_SIZE * access.bytes))
     place = e.variable(POINTER, b.inttoptr(e.load_field(Context, context, "scratch"), POINTER))
-    run = interleave(b, values) if values else None
+    whole = interleave(b, values) if values else None
     with b.if_else(simple, likely=True) as (inside, other):
         with inside:
-            host = short.enter(0, "same" if way == "one" else "neighbours")
+            host = short.enter(0, way)
             b.store(host, place)
-            if run is not None:
-                b.store(run, host, align=1)
+            if whole is not None:
+                b.store(whole, host, align=1)
         with other:
-            if run is not None:
-                b.store(run, e.get(place, POINTER), align=1)
+            if whole is not None:
+                b.store(whole, e.get(place, POINTER), align=1)
             b.call(_fallback(e.module, access, way), list(arguments))
-    if run is not None:
+    if whole is not None:
         return []
     there = e.get(place, POINTER)
-    if way == "run":
-        return read_run(b, access, there)
+    if way == "contiguous":
+        return read_contiguous(b, access, there)
     return [b.load(e.offset(there, i * access.size), align=1, typ=access.element) for i in range(access.count)]
 
 
@@ -91,12 +92,12 @@ def _build_fallback(function: ir.Function, access: Access, way: str) -> None:
     b = e.b
     context, site, mask, address = function.args
     scratch = b.inttoptr(e.load_field(Context, context, "scratch"), POINTER)
-    spread = e.splat(address) if way == "one" else b.add(e.splat(address), lanes(I32, access.bytes))
-    values = read_run(b, access, scratch) if access.kind == "store" else []
+    spread = e.splat(address) if way == "broadcast" else b.add(e.splat(address), lanes(I32, access.bytes))
+    values = read_contiguous(b, access, scratch) if access.kind == "store" else []
     given = e.intrinsic(access.name, access.result_type, [context, site, mask, spread, *values])
     if access.results:
         parts = [given] if access.results == 1 else [b.extract_value(given, i) for i in range(access.results)]
-        if way == "run":
+        if way == "contiguous":
             b.store(interleave(b, parts), scratch, align=1)
         else:
             index = b.and_(e.count_trailing_zeros(mask), ir.Constant(I32, WARP_SIZE - 1))

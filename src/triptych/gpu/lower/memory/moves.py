@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.lower.emitter import I32, Emitter, vector
-from triptych.gpu.lower.layout import WARP_SIZE
 from triptych.gpu.lower.memory.access import Access
 
 
-def move_run(b: ir.IRBuilder, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
+def move_contiguous(b: ir.IRBuilder, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
     """Loads or stores 32 · count neighbouring elements."""
     if access.kind == "store":
         b.store(interleave(b, values), place, align=1)
         return []
-    return read_run(b, access, place)
+    return read_contiguous(b, access, place)
 
 
-def read_run(b: ir.IRBuilder, access: Access, place: ir.Value) -> list[ir.Value]:
+def read_contiguous(b: ir.IRBuilder, access: Access, place: ir.Value) -> list[ir.Value]:
     """The `count` vectors of 32 · count neighbouring elements."""
     count, wide = access.count, vector(access.element, WARP_SIZE * access.count)
     whole = b.load(place, align=1, typ=wide)
@@ -30,7 +30,7 @@ def read_run(b: ir.IRBuilder, access: Access, place: ir.Value) -> list[ir.Value]
     return [b.shuffle_vector(whole, undefined, ir.Constant(vector(I32), pick)) for pick in picks]
 
 
-def move_same(e: Emitter, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
+def move_broadcast(e: Emitter, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
     """All lanes load one place; of stores the last lane's value stays."""
     loaded: list[ir.Value] = []
     for position in range(access.count):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES, WARP_SIZE
 from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, lanes, number, vector
-from triptych.gpu.lower.layout import WARP_SIZE, Context, Site
-from triptych.gpu.lower.memory.access import PAIR_SHIFT, SECTOR_SHIFT, Access
+from triptych.gpu.lower.memory.access import PAIR_SHIFT, Access
 from triptych.gpu.lower.memory.counts import mark_pairs
-from triptych.gpu.lower.memory.moves import move_run, move_same, return_all
+from triptych.gpu.lower.memory.moves import move_broadcast, move_contiguous, return_all
+from triptych.gpu.lower.records import Context, Site
 
 
 def build_short_ways(access: Access, function: ir.Function, general: ir.Function) -> None:
@@ -22,12 +23,12 @@ def build_short_ways(access: Access, function: ir.Function, general: ir.Function
     distance = b.sub(addresses, e.splat(first))
     aligned = b.icmp_unsigned("==", b.and_(first, ir.Constant(kind, access.bytes - 1)), ir.Constant(kind, 0))
     eligible = b.and_(b.icmp_unsigned("==", mask, ir.Constant(I32, -1)), aligned)
-    check, check_same, other = e.block("full"), e.block("spread"), e.block("general")
+    check, check_broadcast, other = e.block("full"), e.block("spread"), e.block("general")
     b.cbranch(eligible, check, other)
     wide = [number(vector(access.element), 0)] * access.results
     for start, pattern, size, counter, following in (
-        (check, lanes(kind, access.bytes), WARP_SIZE * access.bytes, "neighbours", check_same),
-        (check_same, number(vector(kind), 0), access.bytes, "same", other),
+        (check, lanes(kind, access.bytes), WARP_SIZE * access.bytes, "contiguous", check_broadcast),
+        (check_broadcast, number(vector(kind), 0), access.bytes, "broadcast", other),
     ):
         b.position_at_end(start)
         fits, inside = e.block("fits"), e.block("inside")
@@ -36,7 +37,10 @@ def build_short_ways(access: Access, function: ir.Function, general: ir.Function
         b.cbranch(way.reaches(size), inside, other)
         b.position_at_end(inside)
         place = way.enter(size, counter)
-        loaded = move_run(b, access, place, values) if counter == "neighbours" else move_same(e, access, place, values)
+        if counter == "contiguous":
+            loaded = move_contiguous(b, access, place, values)
+        else:
+            loaded = move_broadcast(e, access, place, values)
         return_all(b, access, loaded or wide)
     b.position_at_end(other)
     given = b.call(general, [context, site, mask, addresses, *values])
@@ -60,7 +64,7 @@ class _ShortGlobal:
         inside = self.b.and_(above, below)
         if size == self.access.bytes:
             return inside
-        within = self.b.and_(self.first, ir.Constant(I64, (1 << SECTOR_SHIFT) - 1))
+        within = self.b.and_(self.first, ir.Constant(I64, SECTOR_BYTES - 1))
         return self.b.and_(inside, self.b.icmp_unsigned("==", within, ir.Constant(I64, 0)))
 
     def enter(self, size: int, counter: str) -> ir.Value:
@@ -68,7 +72,7 @@ class _ShortGlobal:
         self.e.add_field(Site, self.site, counter, ir.Constant(I64, 1))
         touched = self.e.load_field(Site, self.site, "touched")
         shift = ir.Constant(I64, PAIR_SHIFT)
-        pairs = max(size >> PAIR_SHIFT, 1)
+        pairs = max(size // PAIR_BYTES, 1)
         mark_pairs(self.e, self.b.add(touched, self.b.lshr(self.first, shift)), pairs)
         last = self.b.lshr(self.b.add(self.first, ir.Constant(I64, size - 1)), shift)
         mark_pairs(self.e, self.b.add(touched, last))

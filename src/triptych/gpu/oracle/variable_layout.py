@@ -10,17 +10,18 @@ import numpy as np
 from triptych.core.arrays import AddressSpace, Handle, Storage
 from triptych.core.errors import ArgumentError, UnsupportedFeature
 from triptych.core.plan import Argument, Block
+from triptych.gpu.hardware import FIRST_VARIABLE_ADDRESS
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.oracle.memory import Bytes
 from triptych.gpu.syntax.ast import Function, Module, Variable
 
 
 class _VariableSpace(AddressSpace):
-    FIRST_ADDRESS = 0x0008_0000_0000
+    FIRST_ADDRESS = FIRST_VARIABLE_ADDRESS
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class VariableLayout:
     """The address of each variable in its own space, and the sizes of the spaces."""
 
     addresses: Mapping[str, int]
@@ -47,7 +48,7 @@ def _pack(variables: Iterable[Variable], addresses: dict[str, int]) -> int:
     return end
 
 
-def place_variables(module: Module, function: Function) -> Places:
+def lay_out_variables(module: Module, function: Function) -> VariableLayout:
     """Lays out the variables that a kernel can name.
 
     Raises:
@@ -66,7 +67,7 @@ def place_variables(module: Module, function: Function) -> Places:
         addresses.update((v.name, shared_bytes) for v in dynamic)
     local_bytes = _pack((v for v in function.variables if v.space == "local"), addresses)
     memory = _module_memory([v for v in module.variables.values() if v.space in ("global", "const")], addresses)
-    return Places(addresses, parameter_bytes, shared_bytes, -(-local_bytes // 16) * 16, memory)
+    return VariableLayout(addresses, parameter_bytes, shared_bytes, -(-local_bytes // 16) * 16, memory)
 
 
 def _module_memory(variables: list[Variable], addresses: dict[str, int]) -> dict[Storage, Bytes]:
@@ -84,7 +85,7 @@ def _module_memory(variables: list[Variable], addresses: dict[str, int]) -> dict
     return memory
 
 
-def pack_arguments(function: Function, places: Places, arguments: Iterable[Argument]) -> Bytes:
+def pack_arguments(function: Function, layout: VariableLayout, arguments: Iterable[Argument]) -> Bytes:
     """The parameter block of a launch.
 
     Raises:
@@ -93,14 +94,14 @@ def pack_arguments(function: Function, places: Places, arguments: Iterable[Argum
     given = list(arguments)
     if len(given) != len(function.parameters):
         raise ArgumentError(f"kernel {function.name} takes {len(function.parameters)} arguments, not {len(given)}")
-    block = bytearray(max(places.parameter_bytes, 8))
+    block = bytearray(max(layout.parameter_bytes, 8))
     for parameter, argument in zip(function.parameters, given, strict=True):
         data = _argument_bytes(argument)
         if len(data) != _size(parameter):
             raise ArgumentError(
                 f"kernel {function.name}: parameter {parameter.name} takes {_size(parameter)} bytes, not {len(data)}"
             )
-        start = places.addresses[parameter.name]
+        start = layout.addresses[parameter.name]
         block[start : start + len(data)] = data
     return np.frombuffer(bytes(block), np.uint8)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ctypes
 
-WARP_SIZE = 32
+from triptych.gpu.hardware import WARP_SIZE
+
 NO_STOP = (1 << 63) - 1
 """`stop_block` while nothing stops the launch."""
 
@@ -96,15 +97,15 @@ class Warp(Record):
 class Site(Record):
     """One memory instruction's last match among the storages, and its counters.
 
-    `neighbours` and `same` count the requests of full warps that the short ways served: neighbouring elements from a
-    sector's start on, and one element for all lanes. All other requests count into the fields before them.
+    `contiguous` and `broadcast` count the requests of full warps that the short ways served: neighbouring elements
+    from a sector's start on, and one element for all lanes. All other requests count into the fields before them.
     """
 
-    _fields_ = _fields("low high delta touched requests sectors bytes conflicts neighbours same")
+    _fields_ = _fields("low high delta touched requests sectors bytes conflicts contiguous broadcast")
 
 
 class StorageRow(Record):
-    """A storage as generated code searches it: sorted by `low`, maps biased by the address shifted by 6."""
+    """A storage as generated code searches it: sorted by `low`; maps are biased by the pair's number."""
 
     _fields_ = _fields("low high delta writable read_map write_map")
 

@@ -17,7 +17,7 @@ Place = tuple[int, int, int]
 """File number, line, column."""
 
 
-class Places:
+class Origins:
     """The source place in force while a module is parsed (`current`), changed by each `.loc`."""
 
     def __init__(self, tokens: Tokens) -> None:

@@ -1,0 +1,88 @@
+"""One executed launch as users and reports see it: what the machine said, beside the chip that it is placed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from triptych.chips import Chip
+from triptych.core.checks import MACHINES
+from triptych.core.counters import Counters
+from triptych.core.launches import Finding, LaunchRecord, Line
+from triptych.model import Roofline, place
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """One executed launch beside the chip that it is placed on."""
+
+    record: LaunchRecord
+    chip: Chip
+    passed_over: Chip | None = None
+    """The chip that was asked for, where it has no machine that could run this launch."""
+
+    @cached_property
+    def roofline(self) -> Roofline:
+        """The launch's place on the chip's roofline, computed when first asked for."""
+        return place(self.record, self.chip)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its numbers must know."""
+        if self.passed_over is None:
+            return self.roofline.notes
+        kind = MACHINES[self.record.machine]
+        return (
+            f"{self.passed_over.title} is not {kind}'s: what ran there is placed on {self.chip.title}.",
+            *self.roofline.notes,
+        )
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's name, as its author wrote it where that is known."""
+        return self.record.kernel
+
+    @property
+    def language(self) -> str:
+        """What the author wrote it in."""
+        return self.record.language
+
+    @property
+    def target(self) -> str:
+        """What it was compiled for (`sm_80`, `trn2`)."""
+        return self.record.target
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Blocks along x, y and z."""
+        return self.record.grid
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a block along x, y and z."""
+        return self.record.block
+
+    @property
+    def counters(self) -> Counters:
+        """What the machine counted."""
+        return self.record.counters
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The same by source line."""
+        return self.record.lines
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The names of the checks that looked at it."""
+        return self.record.checks
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the checks saw."""
+        return self.record.findings
+
+    def __repr__(self) -> str:
+        """The kernel, its grid and block, the chip and how many findings there are."""
+        findings = f", {len(self.findings)} findings" if self.findings else ""
+        return f"<{self.kernel} grid={self.grid} block={self.block} on {self.chip.name}{findings}>"

@@ -1,0 +1,142 @@
+"""Executes a plan's nodes in their order over the bytes of its storages; the alternatives of a `Choose` on clones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triptych.core.arrays import Handle, Storage
+from triptych.core.errors import KernelFault, LaunchError, PlanError
+from triptych.core.launches import LaunchRecord
+from triptych.core.plan import Allocate, Choose, Constant, Copy, Fill, Launch, Plan, Program
+from triptych.core.validate import handles_of
+from triptych.execution.arrays import UNDEFINED_BYTE
+from triptych.execution.dispatch import execute
+from triptych.execution.host_memory import Bytes, view
+from triptych.execution.profile import active_chip
+from triptych.execution.stopped import stopped
+from triptych.model import place
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a `Choose` node came to: the label of the winner, and modelled seconds by label.
+
+    `refused` has the alternatives that could not be launched, with the reason.
+    """
+
+    label: str
+    seconds: Mapping[str, float]
+    refused: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class State:
+    """The memory that a plan, or one alternative of it, runs on, and what happened there."""
+
+    buffers: dict[Storage, Bytes]
+    records: list[LaunchRecord] = field(default_factory=list[LaunchRecord])
+    choices: list[Choice] = field(default_factory=list[Choice])
+
+    def array(self, handle: Handle) -> NDArray[Any]:
+        """The handle's elements, a view.
+
+        Raises:
+            PlanError: where nothing has allocated them yet.
+        """
+        self.require((handle,))
+        return view(self.buffers[handle.storage], handle)
+
+    def require(self, handles: Iterable[Handle]) -> None:
+        """Raises `PlanError` where nothing has allocated a handle's storage yet."""
+        for handle in handles:
+            if handle.storage not in self.buffers:
+                raise PlanError(f"plan: '{handle.storage.name}' is used where nothing has allocated it yet")
+
+    def clone(self) -> State:
+        """A copy of all that may be written; what is read-only is shared."""
+        return State({storage: data.copy() if data.flags.writeable else data for storage, data in self.buffers.items()})
+
+    def become(self, other: State) -> None:
+        """Takes over what ran on a clone. The memory stays where it is, since the outputs are views of it."""
+        for storage, data in other.buffers.items():
+            mine = self.buffers.setdefault(storage, data)
+            if mine is not data:
+                np.copyto(mine, data)
+        self.records += other.records
+        self.choices += other.choices
+
+
+def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None:
+    """Executes the nodes; `programs` are those of the plans around this one.
+
+    Raises:
+        PlanError: where a node uses what nothing has allocated, or a value does not fit.
+        LaunchError: where a launch does not fit the chip in force or the kernel.
+        KernelFault: where a kernel did what a device forbids; the launch is among the state's records.
+    """
+    programs = {**programs, **plan.programs}
+    for node in plan.nodes:
+        state.require(handles_of(node))
+        match node:
+            case Allocate(storage):
+                state.buffers[storage] = np.full(storage.size, UNDEFINED_BYTE, np.uint8)
+            case Constant(storage, contents):
+                state.buffers[storage] = np.frombuffer(bytearray(contents), np.uint8)
+            case Fill(target, value):
+                _fill(state.array(target), value, target)
+            case Copy(target, source):
+                np.copyto(state.array(target), state.array(source))
+            case Launch():
+                _launch(programs[node.program], node, state)
+            case Choose():
+                _choose(node, programs, state)
+
+
+def _launch(program: Program, launch: Launch, state: State) -> None:
+    try:
+        state.records.append(execute(program, launch, state.buffers))
+    except KernelFault as fault:
+        state.records.append(stopped(program, launch, fault))
+        raise
+
+
+def _fill(target: NDArray[Any], value: int | float, handle: Handle) -> None:
+    if not handle.dtype.is_float and value != int(value if np.isfinite(value) else 0):
+        raise PlanError(f"plan: fill of '{handle.storage.name}': {value} is no {handle.dtype}")
+    try:
+        target[...] = value if handle.dtype.is_float else int(value)
+    except OverflowError as error:
+        raise PlanError(f"plan: fill of '{handle.storage.name}': {value} is no {handle.dtype}") from error
+
+
+def _choose(node: Choose, programs: Mapping[str, Program], state: State) -> None:
+    """Runs each alternative on a clone, at most two clones at a time, and keeps the one of the least modelled time."""
+    seconds: dict[str, float] = {}
+    refused: dict[str, LaunchError] = {}
+    best: tuple[str, State] | None = None
+    for label, alternative in zip(node.labels, node.alternatives, strict=True):
+        trial = state.clone()
+        try:
+            run_nodes(alternative, programs, trial)
+        except LaunchError as error:
+            refused[label] = error
+            continue
+        except KernelFault:
+            state.records += trial.records
+            raise
+        seconds[label] = sum(_modelled_seconds(record) for record in trial.records)
+        if best is None or seconds[label] < seconds[best[0]]:
+            best = label, trial
+    if best is None:
+        raise next(iter(refused.values()))
+    state.become(best[1])
+    state.choices.append(Choice(best[0], seconds, {label: error.message for label, error in refused.items()}))
+
+
+def _modelled_seconds(record: LaunchRecord) -> float:
+    return place(record, active_chip(record.machine)).estimate_s

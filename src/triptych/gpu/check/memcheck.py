@@ -1,0 +1,105 @@
+"""memcheck: an access outside of every allocation, a misaligned one, or a store to what is read-only.
+
+Generated code looks at every access (`lower/memory`) and records the first that fails; here it becomes the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from triptych.core.arrays import Storage
+from triptych.core.errors import MemoryFault
+from triptych.gpu.check.culprit import Culprit
+from triptych.gpu.hardware import PARAM_WINDOW
+from triptych.gpu.lower.memory_sites import MemorySite
+from triptych.gpu.lower.records import FaultKind, Site
+from triptych.gpu.run.kernel import Kernel
+from triptych.gpu.run.workers import LaunchState, Worker
+
+_VERBS = {"load": "read", "store": "write", "atomic": "atomic"}
+
+
+def fault(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> MemoryFault:
+    """The error for the access that a worker recorded."""
+    context = worker.context
+    site = _site_of(kernel, worker)
+    size, kind = context.fault_size, context.fault_kind
+    address = context.fault_address & 0xFFFF_FFFF_FFFF_FFFF
+    reason, allocation = _reason(kind, address, size, kernel, state)
+    instruction = site.instruction.instruction
+    lines = [
+        f"Invalid __{site.space}__ {_VERBS[site.kind]} of size {size} bytes in kernel {kernel.entry.name}",
+        f"  {by}",
+        f"  address {address:#x} {reason}",
+        f"  instruction {instruction.opcode}, PTX line {instruction.line}",
+    ]
+    if instruction.where.text:
+        lines.append(f"  {instruction.where.text}")
+    return MemoryFault(
+        "\n".join(lines), where=instruction.where, hint=_HINTS[kind], frames=instruction.frames,
+        kernel=kernel.entry.name, thread=by.thread, block=by.block,
+        access=site.kind, space=site.space, address=address, bytes=size,
+        allocation=None if allocation is None else allocation.name,
+    )  # fmt: skip
+
+
+_HINTS: Mapping[int, str] = {
+    FaultKind.OUT_OF_BOUNDS: "compare the index with the array's length before the access, or pass a larger array",
+    FaultKind.MISALIGNED: "let the address be a multiple of the access's size",
+    FaultKind.READ_ONLY: "pass an array that can be written",
+    FaultKind.SHARED_BOUNDS: "index less far, or ask for more: kernel[grid, block, shared_bytes]",
+    FaultKind.LOCAL_BOUNDS: "index within the local array",
+}
+
+
+def _site_of(kernel: Kernel, worker: Worker) -> MemorySite:
+    first: int = worker.context.sites
+    fault: int = worker.context.fault_site
+    return kernel.analysis.sites[(fault - first) // Site.size()]
+
+
+def _reason(kind: int, address: int, size: int, kernel: Kernel, state: LaunchState) -> tuple[str, Storage | None]:
+    """What is wrong with the address, and the allocation that this names."""
+    match kind:
+        case FaultKind.MISALIGNED:
+            return f"is misaligned: a multiple of {size} is needed", None
+        case FaultKind.READ_ONLY:
+            storage = _owner(state.table.storages, address)
+            return f"lies in {_name(storage, state) if storage else 'an allocation'}, which is read-only", storage
+        case FaultKind.SHARED_BOUNDS:
+            return f"is out of bounds: the block has {state.geometry.shared_bytes} bytes of shared memory", None
+        case FaultKind.LOCAL_BOUNDS:
+            return f"is out of bounds: a thread has {kernel.facts.layout.local_bytes} bytes of local memory", None
+        case _:
+            return _outside(state, address)
+
+
+def _name(storage: Storage, state: LaunchState) -> str:
+    argument = state.argument_of.get(storage.name)
+    return f"'{storage.name}'" if argument is None else f"'{storage.name}' (argument {argument})"
+
+
+def _owner(storages: Sequence[Storage], address: int) -> Storage | None:
+    return next((s for s in storages if s.address <= address < s.end), None)
+
+
+def _outside(state: LaunchState, address: int) -> tuple[str, Storage | None]:
+    arrays = [s for s in state.table.storages if s.address != PARAM_WINDOW]
+    if address < 4096:
+        return f"is out of bounds ({'a' if address == 0 else 'near a'} null pointer)", None
+    if not arrays:
+        return "is out of bounds", None
+    nearest = min(arrays, key=lambda s: _distance(s, address))
+    extent = f"{_name(nearest, state)} at {nearest.address:#x} of {nearest.size} bytes"
+    if nearest.address <= address < nearest.end:
+        return f"is out of bounds: it reaches beyond the end of the allocation {extent}", nearest
+    side = "after" if address >= nearest.end else "before"
+    distance = _distance(nearest, address)
+    unit = "byte" if distance == 1 else "bytes"
+    return f"is out of bounds and is {distance} {unit} {side} the nearest allocation, {extent}", nearest
+
+
+def _distance(storage: Storage, address: int) -> int:
+    if address >= storage.end:
+        return address - storage.end + 1
+    return max(storage.address - address, 0)

@@ -1,0 +1,48 @@
+"""Facts of the hardware that the machine models, each with its source. What differs from chip to chip is in `chips`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from triptych.core.gpu_facts import SECTOR_BYTES, WARP_SIZE
+
+PAIR_BYTES = 2 * SECTOR_BYTES
+"""What L2 reads of DRAM: two neighbouring sectors (an H200 read 252.7 MB for 3 947 520 sectors that lay apart)."""
+BANKS = 32
+"""Banks of shared memory, each of which gives one word a wavefront (CUDA programming guide, shared memory)."""
+BANK_BYTES = 4
+"""Bytes of a bank's word."""
+LOCAL_BYTES = 512 << 10
+"""Local memory of a thread, in every compute capability (CUDA programming guide, technical specifications)."""
+POISON_BYTE = 0xA5
+"""What shared and local memory hold before they are written. Hardware says nothing of it: it must not look useful."""
+
+# State spaces in the generic address space (PTX manual, 5.1). Global and constant addresses are their own generic
+# addresses; the other spaces lie in windows that no allocation reaches. Where hardware has them is not documented.
+PARAM_WINDOW = 0x7D00_0000_0000
+"""Kernel parameters, for `cvta.param`."""
+WINDOW_SIZE = 1 << 32
+WINDOWS: Mapping[str, int] = {
+    "global": 0,
+    "const": 0,
+    "param": PARAM_WINDOW,
+    "shared": 0x7F00_0000_0000,
+    "local": 0x7E00_0000_0000,
+}
+"""What `cvta` adds to an address of the space."""
+FIRST_VARIABLE_ADDRESS = 0x0008_0000_0000
+"""Variables of modules lie from here on, below the arrays (`AddressSpace.FIRST_ADDRESS`)."""
+
+__all__ = [
+    "BANKS",
+    "BANK_BYTES",
+    "FIRST_VARIABLE_ADDRESS",
+    "LOCAL_BYTES",
+    "PAIR_BYTES",
+    "PARAM_WINDOW",
+    "POISON_BYTE",
+    "SECTOR_BYTES",
+    "WARP_SIZE",
+    "WINDOWS",
+    "WINDOW_SIZE",
+]

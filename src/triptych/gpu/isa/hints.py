@@ -1,0 +1,83 @@
+"""What tells the hardware something and changes no value: fences, cache hints, and hints to the scheduler.
+
+Every access here takes effect at once and in program order, caches are not modelled, and kernels run alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from triptych.gpu.isa.machine import Machine, V
+from triptych.gpu.isa.table import Effect, Form, Pipe, row
+from triptych.gpu.isa.types import U64
+
+_SCOPES = "cta cluster gpu sys"
+_PRIORITIES = (
+    (".primary", {"primary": "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"}),
+    (
+        ".primary.secondary",
+        {"primary": "L2::evict_last L2::evict_normal", "secondary": "L2::evict_first L2::evict_unchanged"},
+    ),
+    (".L2::evict_first.L2::evict_unchanged", {}),
+)
+"""The priority of a part of the accesses, and that of the rest where it is not normal."""
+
+
+def _hint(syntax: str, section: str, summary: str, groups: Mapping[str, str] | None = None) -> None:
+    def nothing(m: Machine[V], f: Form, *operands: V) -> None:
+        return
+
+    nothing.__doc__ = summary
+    pipe = Pipe.LOAD_STORE if "[a]" in syntax else Pipe.CONTROL
+    row(syntax, section=section, pipe=pipe, groups=groups, effect=Effect.ORDER)(nothing)
+
+
+# --- Order (PTX manual, 9.7.13.4) ---------------------------------------------------------------------------------
+
+_fence = partial(_hint, section="9.7.13.4")
+_ORDERS = "Orders memory accesses; here they already take effect in program order."
+_PROXIES = "Orders accesses of different kinds to the same memory; here they already take effect in program order."
+_fence("fence.scope", summary=_ORDERS, groups={"scope": _SCOPES})
+_fence("fence.order.scope", summary=_ORDERS, groups={"order": "sc acq_rel acquire release", "scope": _SCOPES})
+_fence("membar.level", summary=_ORDERS, groups={"level": "cta gl sys"})
+for _mnemonic in ("fence", "membar"):
+    _fence(f"{_mnemonic}.proxy.alias", summary=_PROXIES)
+    _spaces = {"space": "global shared::cta shared::cluster"}
+    _fence(f"{_mnemonic}.proxy.async{{.space}}", summary=_PROXIES, groups=_spaces)
+
+
+# --- Caches -------------------------------------------------------------------------------------------------------
+
+_NEAR = "Brings a line near; without an effect on values."
+_hint("prefetch{.space}.level [a]:u64", "9.7.9.15", _NEAR, {"space": "global local", "level": "L1 L2"})
+_hint("prefetch.global.level [a]:u64", "9.7.9.15", _NEAR, {"level": "L2::evict_last L2::evict_normal"})
+_hint("prefetchu.L1 [a]:u64", "9.7.9.15", _NEAR)
+_hint(
+    "applypriority{.global}.L2::evict_normal [a]:u64, size:u32", "9.7.9.16", "Changes a line's priority in the cache."
+)
+_hint("discard{.global}.L2 [a]:u64, size:u32", "9.7.9.17", "Lets the cache forget a line; its bytes stay as they are.")
+
+
+def _policy(m: Machine[V], f: Form, *operands: V) -> V:
+    """d = a cache policy: opaque, and here always the same, since caches are not modelled."""
+    return m.constant(U64, 0)
+
+
+for _names, _groups in _PRIORITIES:
+    _policies = partial(row, section="9.7.9.18", pipe=Pipe.INTEGER, groups=_groups)
+    _policies(f"createpolicy.fractional{_names}.b64 d, fraction:f32?")(_policy)
+    _policies(f"createpolicy.range{{.global}}{_names}.b64 d, [a]:u64, primary_size:u32, total_size:u32")(_policy)
+row("createpolicy.cvt.L2.b64 d, property:b64", section="9.7.9.18", pipe=Pipe.INTEGER)(_policy)
+
+
+# --- The scheduler ------------------------------------------------------------------------------------------------
+
+_hint("nanosleep.u32 t:u32", "9.7.19.1", "Lets the thread sleep; time does not pass here.")
+_hint("pmevent{.mask} a:u32", "9.7.19.3", "Triggers performance monitor events; nothing listens.")
+_DEPENDENTS = "Waits for the kernels before, or lets those behind start; kernels run one after another here."
+_hint("griddepcontrol.action", "9.7.13.13", _DEPENDENTS, {"action": "launch_dependents wait"})
+_hint(
+    "setmaxnreg.action.sync.aligned.u32 count:u32", "9.7.19.5",
+    "Gives registers back or asks for more; their number does not matter here.", {"action": "inc dec"},
+)  # fmt: skip

@@ -1,0 +1,150 @@
+"""How a value varies over the lanes of a warp, and what each primitive makes of it.
+
+A value is *uniform* (one for all lanes), *affine* (base + lane · stride, the base being uniform) or *varying*.
+`UniformityMachine` fulfils `Machine`, so that what registers are follows from the instruction table itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triptych.gpu.isa.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Uniformity:
+    """`stride` is 0 for a uniform value, None for a varying one; `constant` is the value itself where it is known."""
+
+    stride: int | None
+    constant: int | None = None
+
+
+UNIFORM = Uniformity(0)
+VARYING = Uniformity(None)
+
+
+class UniformityMachine:
+    """Fulfils `Machine`: every primitive has its rule; the last ones share theirs."""
+
+    def constant(self, t: ScalarType, value: int | float) -> Uniformity:
+        """A constant is uniform."""
+        return Uniformity(0, int(value)) if isinstance(value, int) else UNIFORM
+
+    def add(self, t: ScalarType, a: Uniformity, b: Uniformity) -> Uniformity:
+        """Strides add."""
+        return VARYING if a.stride is None or b.stride is None else _known(t, a.stride + b.stride)
+
+    def sub(self, t: ScalarType, a: Uniformity, b: Uniformity) -> Uniformity:
+        """Strides subtract."""
+        return VARYING if a.stride is None or b.stride is None else _known(t, a.stride - b.stride)
+
+    def mul(self, t: ScalarType, a: Uniformity, b: Uniformity) -> Uniformity:
+        """A stride times a known factor."""
+        if a.stride == 0 and b.stride == 0:
+            return UNIFORM
+        for value, factor in ((a, b), (b, a)):
+            if value.stride is not None and factor.constant is not None:
+                return _known(t, value.stride * factor.constant)
+        return VARYING
+
+    def shift_left(self, t: ScalarType, a: Uniformity, amount: Uniformity) -> Uniformity:
+        """As a multiplication by a power of two."""
+        if a.stride and amount.constant is not None:
+            return _known(t, a.stride << amount.constant)
+        return mix(a, amount)
+
+    def select(self, t: ScalarType, condition: Uniformity, a: Uniformity, b: Uniformity) -> Uniformity:
+        """Known conditions pick; else all must be uniform."""
+        if condition.constant is not None:
+            return a if condition.constant else b
+        return mix(condition, a, b)
+
+    def compare(self, t: ScalarType, relation: str, a: Uniformity, b: Uniformity) -> Uniformity:
+        """Known operands give a known truth (that is how constant shift amounts stay known)."""
+        if relation == "lt" and a.constant is not None and b.constant is not None and a.constant >= 0:
+            return Uniformity(0, int(a.constant < b.constant))
+        return mix(a, b)
+
+    def resize(self, source: ScalarType, target: ScalarType, a: Uniformity) -> Uniformity:
+        """A narrower or equal width keeps the stride; a wider one only a known constant."""
+        if target.bits <= source.bits or a.constant is not None:
+            return a
+        return mix(a)
+
+    def bitcast(self, source: ScalarType, target: ScalarType, a: Uniformity) -> Uniformity:
+        """The same bits; an affine integer is nothing of the kind as a float."""
+        return mix(a) if source.is_float or target.is_float else a
+
+    def load(self, space: str, t: ScalarType, address: Uniformity, count: int) -> Sequence[Uniformity]:
+        """Parameters are uniform at a uniform address, and so is shared memory; what else is loaded may vary."""
+        uniform = space in ("param", "shared") and address.stride == 0
+        return [UNIFORM if uniform else VARYING] * count
+
+    def load_matrix(self, address: Uniformity, count: int, transposed: bool) -> Sequence[Uniformity]:
+        """Anything."""
+        return [VARYING] * count
+
+    def atomic(
+        self, space: str, operation: str, t: ScalarType, address: Uniformity, operands: Sequence[Uniformity]
+    ) -> Uniformity:
+        """Anything."""
+        return VARYING
+
+    def shuffle(self, t: ScalarType, a: Uniformity, source_lane: Uniformity) -> Uniformity:
+        """Anything, unless all lanes hold the same."""
+        return UNIFORM if a.stride == 0 else VARYING
+
+    def lane_index(self) -> Uniformity:
+        """0, 1, 2 …"""
+        return Uniformity(1)
+
+    def active_mask(self) -> Uniformity:
+        """The same in all lanes."""
+        return UNIFORM
+
+    def ballot(self, predicate: Uniformity) -> Uniformity:
+        """The same in all lanes."""
+        return UNIFORM
+
+    def store(self, space: str, t: ScalarType, address: Uniformity, values: Sequence[Uniformity]) -> None:
+        """No value."""
+
+    def copy_to_shared(self, size: int, target: Uniformity, source: Uniformity, source_size: Uniformity) -> None:
+        """No value."""
+
+    def _lane_by_lane(self, *operands: Uniformity | ScalarType | str) -> Uniformity:
+        """Each lane's result comes from its own operands: uniform ones give a uniform result, others any."""
+        return mix(*(a for a in operands if isinstance(a, Uniformity)))
+
+    divide = remainder = bit_and = bit_or = bit_xor = shift_right = _lane_by_lane
+    count_ones = count_leading_zeros = reverse_bits = _lane_by_lane
+    float_add = float_sub = float_mul = float_div = fma = square_root = round_integral = _lane_by_lane
+    float_directed = resize_float = float_to_integer = integer_to_float = _lane_by_lane
+
+
+def _known(t: ScalarType, stride: int) -> Uniformity:
+    size = 1 << t.bits
+    stride %= size
+    return Uniformity(stride - size if stride >= size // 2 else stride)
+
+
+def mix(*values: Uniformity) -> Uniformity:
+    """What an operation lane by lane makes of these."""
+    return UNIFORM if all(value.stride == 0 for value in values) else VARYING
+
+
+def join(a: Uniformity | None, b: Uniformity) -> Uniformity:
+    """What two definitions of a register have in common."""
+    if a is None or a == b:
+        return b
+    return Uniformity(a.stride) if a.stride == b.stride else VARYING
+
+
+def special_uniformity(name: str, *, warps_in_rows: bool) -> Uniformity:
+    """What a special register is; `warps_in_rows`: a warp's threads lie in one row of the block, in order."""
+    if name == "%laneid" or (warps_in_rows and name == "%tid.x"):
+        return Uniformity(1)
+    if name.startswith("%lanemask") or (name.startswith("%tid") and not warps_in_rows):
+        return VARYING
+    return UNIFORM

@@ -1,0 +1,81 @@
+"""Where a kernel's variables lie in the spaces that are its own: shared, local and parameter memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from triptych.core.errors import LaunchError, UnsupportedFeature
+from triptych.gpu.hardware import LOCAL_BYTES
+from triptych.gpu.isa.types import TYPES
+from triptych.gpu.syntax.ast import Function, Module, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class VariableLayout:
+    """Byte offsets of the variables that have a place in a space of their own, and the spaces' sizes."""
+
+    shared: Mapping[str, int]
+    shared_bytes: int
+    """Static; dynamic shared memory follows."""
+    local: Mapping[str, int]
+    local_bytes: int
+    parameters: Mapping[str, int]
+    parameter_bytes: int
+    symbols: Mapping[str, int]
+    """Module variables in global or constant memory: the index of each one's address in the table of symbols."""
+
+
+def lay_out_shared(module: Module, function: Function) -> tuple[dict[str, int], int]:
+    """The byte offsets of a kernel's shared variables, and the bytes before its dynamic shared memory."""
+    shared = [v for v in (*module.variables.values(), *function.variables) if v.space == "shared"]
+    dynamic = [v for v in shared if v.count == 0]
+    offsets, size = _lay_out([v for v in shared if v.count != 0])
+    if dynamic:
+        align = max(16, *(v.align for v in dynamic))
+        size = -(-size // align) * align
+        offsets |= {v.name: size for v in dynamic}
+    return offsets, size
+
+
+def lay_out_variables(module: Module, function: Function, symbols: Mapping[str, int]) -> VariableLayout:
+    """Where the variables lie that a kernel can name; `symbols`: the module variables' places in the table of symbols.
+
+    Raises:
+        LaunchError: it needs more local memory than a thread has.
+        UnsupportedFeature: it calls functions.
+    """
+    own = list(function.variables)
+    shared_offsets, shared_bytes = lay_out_shared(module, function)
+    local_offsets, local_bytes = _lay_out([v for v in own if v.space == "local"])
+    if local_bytes > LOCAL_BYTES:
+        message = (
+            f"kernel {function.name} needs {local_bytes} bytes of local memory a thread; the limit is {LOCAL_BYTES}"
+        )
+        raise LaunchError(message, hint="use a smaller local array")
+    parameters, parameter_bytes = _lay_out(list(function.parameters))
+    if any(v.space == "param" for v in own):
+        name = next(v.name for v in own if v.space == "param")
+        raise UnsupportedFeature(
+            f"kernel {function.name} calls a function (parameter '{name}'): calls are not supported"
+        )
+    return VariableLayout(
+        shared_offsets, shared_bytes, local_offsets, -(-local_bytes // 16) * 16,
+        parameters, parameter_bytes, symbols,
+    )  # fmt: skip
+
+
+def _size(variable: Variable) -> int:
+    count = 1 if variable.count is None else variable.count
+    return count * (TYPES[variable.type].bytes if variable.type in TYPES else 16)
+
+
+def _lay_out(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], int]:
+    offsets: dict[str, int] = {}
+    offset = start
+    for variable in variables:
+        align = max(variable.align, 1)
+        offset = -(-offset // align) * align
+        offsets[variable.name] = offset
+        offset += _size(variable)
+    return offsets, offset

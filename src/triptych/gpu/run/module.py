@@ -1,0 +1,118 @@
+"""PTX text as launchers see it: its kernels and variables, kept in the cache; parsed where more of it is needed."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from triptych.core.cache import cache, key_of
+from triptych.gpu.isa.types import TYPES
+from triptych.gpu.lower.generator import generator_digest
+from triptych.gpu.lower.variable_layout import lay_out_shared
+from triptych.gpu.syntax import parse
+from triptych.gpu.syntax.ast import Function, Module, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A kernel's parameter: its PTX type, bytes, alignment and whether it is declared a pointer."""
+
+    name: str
+    type: str
+    size: int
+    align: int
+    is_pointer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A kernel of a module, as a launcher needs to know it."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    required_block: tuple[int, int, int] | None
+    """`.reqntid`."""
+    max_threads: int | None
+    """Threads of a block by `.maxntid` or `.reqntid`."""
+    static_shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFacts:
+    """What a launch needs to know of a module; kept in the cache."""
+
+    entries: Mapping[str, Entry]
+    variables: tuple[Variable, ...]
+    """Those in global and constant memory."""
+
+    @classmethod
+    def of(cls, module: Module) -> ModuleFacts:
+        """From the syntax tree."""
+        kernels = [f for f in module.functions.values() if f.is_entry and f.body is not None]
+        return cls(
+            {f.name: _entry(module, f) for f in kernels},
+            tuple(v for v in module.variables.values() if v.space in ("global", "const")),
+        )
+
+
+class GpuModule:
+    """A PTX module whose text is known to follow the grammar."""
+
+    def __init__(self, text: str) -> None:
+        """Parses the text where the cache does not know it.
+
+        Raises:
+            PtxSyntaxError: the text is not PTX, or is cut short.
+        """
+        self._text = text
+        self.key = key_of(text)
+        made = cache().fetch("module", key_of(generator_digest(), self.key), self._make_facts)
+        facts: ModuleFacts = pickle.loads(made)
+        self.entries = facts.entries
+        self.variables = facts.variables
+
+    def _make_facts(self) -> bytes:
+        return pickle.dumps(ModuleFacts.of(self.module))
+
+    @cached_property
+    def module(self) -> Module:
+        """The syntax tree."""
+        return parse(self._text)
+
+
+def size_of(variable: Variable) -> int:
+    """Bytes of a variable."""
+    count = 1 if variable.count is None else variable.count
+    return count * TYPES[variable.type].bytes
+
+
+def _entry(module: Module, function: Function) -> Entry:
+    parameters = tuple(
+        Parameter(v.name, v.type, size_of(v), max(v.align, 1), v.is_pointer) for v in function.parameters
+    )
+    required = function.directives.get("reqntid")
+    most = required or function.directives.get("maxntid")
+    block = None if required is None else _three(required)
+    threads = None
+    if most is not None:
+        threads = 1
+        for extent in most:
+            threads *= extent
+    return Entry(function.name, parameters, block, threads, lay_out_shared(module, function)[1])
+
+
+def _three(extents: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*extents, 1, 1)[:3]
+    return x, y, z
+
+
+@lru_cache(maxsize=256)
+def load(text: str) -> GpuModule:
+    """The module of a PTX text.
+
+    Raises:
+        PtxSyntaxError: the text is not PTX, or is cut short.
+    """
+    return GpuModule(text)

@@ -1,0 +1,286 @@
+"""Instructions of the Vector engine (DVE) that combine the elements of a partition: reductions, scans, statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triptych.neuron.isa.alu import ALU
+from triptych.neuron.isa.arithmetic import apply_alu, operations_work, reduce_in_order, reduction_work
+from triptych.neuron.isa.casts import widen
+from triptych.neuron.isa.checks import (
+    alu,
+    arithmetic,
+    comparison,
+    not_both_in_psum,
+    one_a_partition,
+    one_of,
+    same_partitions,
+    same_shape,
+)
+from triptych.neuron.isa.functions import FUNCTIONS
+from triptych.neuron.isa.hardware import Engine
+from triptych.neuron.isa.row import Attributes, Cost, Flow, Subject, Values, number, output, row, tile, tile_or_number
+
+_DVE = (Engine.VECTOR,)
+_ROW_RESULT = output("reduce_res", optional=True, free=1)
+_ROW_REDUCTIONS = ("add", "multiply", "maximum", "minimum")
+FLOAT32_MINIMUM = float(np.finfo(np.float32).min)
+
+
+def _reduced_shape(subject: Subject) -> None:
+    data, dst = subject.instruction.region("data"), subject.instruction.region("dst")
+    axes = subject.instruction.attributes["axes"]
+    if not isinstance(axes, int) or not 1 <= axes < len(data.shape):
+        raise subject.refuse(f"cannot reduce {axes} trailing free axes of {list(data.shape)}; axis 0 is never reduced")
+    kept = int(np.prod(data.shape[1 : len(data.shape) - axes], dtype=np.int64))
+    if dst.free != kept:
+        raise subject.refuse(f"{subject.describe('dst')} has {dst.free} elements a partition; expected {kept}")
+
+
+@row(
+    "tensor_reduce",
+    engines=_DVE,
+    operands=(output("dst"), tile("data")),
+    attributes={"op": None, "axes": 1, "negate": False},
+    cost=Cost.REDUCTION,
+    checks=(same_partitions("dst", "data"), alu("op", "dst", "data", reduction=True), _reduced_shape),
+    flops=lambda subject: reduction_work(subject, "op", "data", "dst"),
+)
+def tensor_reduce(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst = op over the last `axes` free axes of data, in order, in float32; negated where asked for."""
+    axes = attributes["axes"]
+    assert isinstance(axes, int)
+    data = operands["data"]
+    rows = data.reshape(*data.shape[: data.ndim - axes], -1)
+    result = reduce_in_order(str(attributes["op"]), rows)
+    return {"dst": -widen(result) if attributes["negate"] else result}
+
+
+def _row_result(op: str, values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """`reduce_res` [P, 1] of [P, N] values, in order, in float32."""
+    return reduce_in_order(op, values)[:, np.newaxis]
+
+
+def _row_work(subject: Subject) -> int:
+    """The FLOPs of `reduce_res`, where it is asked for."""
+    wanted = "reduce_res" in subject.instruction.operands
+    return reduction_work(subject, "reduce_op", "dst", "reduce_res") if wanted else 0
+
+
+@row(
+    "tensor_scalar_reduce",
+    engines=_DVE,
+    operands=(output("dst"), tile("data"), tile_or_number("operand0"), _ROW_RESULT),
+    attributes={"op0": None, "reduce_op": None, "reduce_res_negate": False},
+    cost=Cost.ACTIVATION_REDUCTION,
+    checks=(
+        same_shape("dst", "data"),
+        same_partitions("dst", "reduce_res"),
+        arithmetic("op0"),
+        alu("op0"),
+        one_of("reduce_op", _ROW_REDUCTIONS),
+        one_a_partition("operand0", "data"),
+    ),
+    flops=lambda subject: operations_work("op0")(subject) + _row_work(subject),
+)
+def tensor_scalar_reduce(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst = data op0 operand0; reduce_res = its rows reduced in order, in float32, negated where asked for."""
+    value = widen(apply_alu(attributes["op0"], operands.flat("data"), operands.flat("operand0")))
+    result = _row_result(str(attributes["reduce_op"]), value)
+    return {"dst": value, "reduce_res": -result if attributes["reduce_res_negate"] else result}
+
+
+@row(
+    "tensor_tensor_scan",
+    engines=_DVE,
+    operands=(output("dst"), tile("data0"), tile("data1"), tile_or_number("initial")),
+    attributes={"op0": None, "op1": None, "reverse0": False, "reverse1": False},
+    flow=Flow.PREFIX,
+    cost=Cost.SCAN,
+    checks=(
+        same_shape("dst", "data0", "data1"),
+        not_both_in_psum("data0", "data1"),
+        arithmetic("op0", "op1"),
+        alu("op0"),
+        alu("op1"),
+        one_a_partition("initial", "data0"),
+    ),
+    flops=operations_work("op0", "op1"),
+)
+def tensor_tensor_scan(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst[i] = (data0[i] op0 dst[i-1]) op1 data1[i] along each partition, from `initial` on, kept in float32."""
+    left, right = widen(operands.flat("data0")), widen(operands.flat("data1"))
+    state = np.broadcast_to(widen(operands.flat("initial")), (left.shape[0], 1))[:, 0]
+    result = np.empty(left.shape, np.float32)
+    for index in range(left.shape[1]):
+        inner = apply_alu(attributes["op0"], left[:, index], state, attributes["reverse0"])
+        state = apply_alu(attributes["op1"], inner, right[:, index], attributes["reverse1"])
+        result[:, index] = state
+    return {"dst": result}
+
+
+def _batch_size(subject: Subject) -> None:
+    size, limit = subject.instruction.region("data").free, subject.hardware.batch_statistics_elements
+    if size > limit:
+        raise subject.exceed(
+            f"{subject.describe('data')} has {size} elements in each partition; the limit is {limit} (bn_stats_fmax)",
+            "take the statistics of several tiles, and combine them with nisa.bn_aggr",
+        )
+
+
+@row(
+    "bn_stats",
+    engines=_DVE,
+    operands=(output("dst", free=6), tile("data")),
+    flow=Flow.PARTITION,
+    checks=(same_partitions("dst", "data"), _batch_size),
+)
+def bn_stats(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst = count, mean and variance * count of each partition's elements of even index, then of those of odd index.
+
+    Each is formed in float64 and rounded once to float32; of no elements they are 0.
+    """
+    del attributes
+    data = widen(operands.flat("data")).astype(np.float64)
+    columns: list[NDArray[np.float64]] = []
+    for half in (data[:, 0::2], data[:, 1::2]):
+        count = half.shape[1]
+        mean = half.sum(axis=1) / max(count, 1)
+        columns += [np.full(data.shape[0], float(count)), mean, ((half - mean[:, np.newaxis]) ** 2).sum(axis=1)]
+    return {"dst": np.stack(columns, axis=1).astype(np.float32)}
+
+
+def _triples(subject: Subject) -> None:
+    size = subject.instruction.region("data").free
+    if size % 3:
+        raise subject.refuse(f"{subject.describe('data')} has {size} elements in each partition, no multiple of 3")
+
+
+@row(
+    "bn_aggr",
+    engines=_DVE,
+    operands=(output("dst", free=2), tile("data")),
+    flow=Flow.PARTITION,
+    cost=Cost.AGGREGATION,
+    checks=(same_partitions("dst", "data"), _triples),
+)
+def bn_aggr(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst = mean and variance (of the population) of what (count, mean, variance * count) triples describe.
+
+    Formed in float64 and rounded once to float32.
+    """
+    del attributes
+    data = widen(operands.flat("data")).astype(np.float64)
+    count, mean, spread = data[:, 0::3], data[:, 1::3], data[:, 2::3]
+    total = count.sum(axis=1)
+    centre = (count * mean).sum(axis=1) / total
+    within_and_between = spread + count * (mean - centre[:, np.newaxis]) ** 2
+    return {"dst": np.stack([centre, within_and_between.sum(axis=1) / total], axis=1).astype(np.float32)}
+
+
+@row(
+    "select_reduce",
+    engines=_DVE,
+    operands=(
+        output("dst"),
+        tile("predicate", dtypes=("s8", "u8", "s16", "u16")),
+        tile("on_true"),
+        tile_or_number("on_false"),
+        _ROW_RESULT,
+    ),
+    attributes={"reduce_op": "maximum", "reverse_pred": False},
+    cost=Cost.UNPUBLISHED,
+    checks=(
+        same_shape("dst", "predicate", "on_true"),
+        same_partitions("dst", "reduce_res"),
+        not_both_in_psum("predicate", "on_true"),
+        one_a_partition("on_false", "on_true"),
+        one_of("reduce_op", ("maximum",)),
+    ),
+    flops=_row_work,
+)
+def select_reduce(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst = on_true where the predicate is not 0 (is 0, reversed), else on_false; reduce_res = the rows' largest."""
+    chosen = (operands.flat("predicate") != 0) ^ bool(attributes["reverse_pred"])
+    value = np.where(chosen, widen(operands.flat("on_true")), widen(operands.flat("on_false")))
+    return {"dst": value, "reduce_res": _row_result("maximum", value)}
+
+
+def _least_float32(subject: Subject) -> None:
+    value = subject.instruction.operands["on_false_value"]
+    if value != FLOAT32_MINIMUM:
+        raise subject.refuse(f"on_false_value is {value}; the engine has only nl.fp32.min ({FLOAT32_MINIMUM})")
+
+
+def _exact_indices(subject: Subject) -> None:
+    start = subject.instruction.attributes["range_start"]
+    last = int(str(start)) + subject.instruction.region("dst").free - 1
+    if last >= 1 << 24:
+        raise subject.exceed(f"the index reaches {last}; float32 counts exactly below 2^24")
+
+
+@row(
+    "range_select",
+    engines=_DVE,
+    operands=(
+        output("dst"),
+        tile("on_true_tile"),
+        tile("bound0", dtypes=("f32",), free=1),
+        tile("bound1", dtypes=("f32",), free=1),
+        number("on_false_value"),
+        _ROW_RESULT,
+    ),
+    attributes={"comp_op0": None, "comp_op1": None, "reduce_op": "maximum", "range_start": 0},
+    generation=3,
+    checks=(
+        same_shape("dst", "on_true_tile"),
+        same_partitions("dst", "bound0", "bound1", "reduce_res"),
+        comparison("comp_op0"),
+        comparison("comp_op1"),
+        one_of("reduce_op", ("maximum",)),
+        _least_float32,
+        _exact_indices,
+    ),
+    flops=_row_work,
+)
+def range_select(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst = on_true_tile where (index comp_op0 bound0) and (index comp_op1 bound1), else on_false_value.
+
+    The index counts a partition's elements from range_start; reduce_res = the largest of each row.
+    """
+    data = widen(operands.flat("on_true_tile"))
+    start = int(str(attributes["range_start"]))
+    columns: int = data.shape[1]
+    index = np.arange(start, start + columns, dtype=np.int64).astype(np.float32)
+    inside = np.ones(data.shape, np.bool_)
+    for which in "01":
+        compare = ALU[str(attributes[f"comp_op{which}"])].meaning
+        inside &= compare(np.broadcast_to(index, data.shape), operands.flat(f"bound{which}")) != 0
+    value = np.where(inside, data, widen(operands["on_false_value"]))
+    return {"dst": value, "reduce_res": _row_result("maximum", value)}
+
+
+@row(
+    "exponential",
+    engines=_DVE,
+    operands=(output("dst"), tile("src"), tile_or_number("max_value"), _ROW_RESULT),
+    attributes={"reduce_op": "add"},
+    generation=4,
+    cost=Cost.UNPUBLISHED,
+    checks=(
+        same_shape("dst", "src"),
+        same_partitions("dst", "reduce_res"),
+        one_a_partition("max_value", "src"),
+        one_of("reduce_op", ("add",)),
+    ),
+    flops=lambda subject: 2 * subject.instruction.region("dst").size + _row_work(subject),
+)
+def exponential(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
+    """dst = e to the power of (src - max_value); reduce_res = the sums of the rows, in order, in float32."""
+    del attributes
+    value = FUNCTIONS["exp"](widen(operands.flat("src")) - widen(operands.flat("max_value")))
+    return {"dst": value, "reduce_res": _row_result("add", value)}

@@ -1,0 +1,109 @@
+"""A PTX module from the cache: what launchers need is there without parsing, the rest is parsed when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import triptych as tt
+from triptych.core.errors import MemoryFault, PtxSyntaxError
+from triptych.gpu.run import module
+from triptych.gpu.run.kernel import kernel_of
+from triptych.gpu.run.module import GpuModule, Parameter, load
+from triptych.gpu.syntax.ast import Module
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+TEXT = (
+    HEAD
+    + """
+.global .align 4 .u32 counter = 7;
+.const .align 8 .u64 table[2] = {counter, 5};
+.shared .align 4 .b8 tile[12];
+.visible .entry first(.param .u64 .ptr .global .align 16 first_0, .param .u32 first_1)
+.reqntid 32, 2
+{
+	.reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [first_0];
+	st.global.u32 [%rd1+128], 1;
+	st.shared.u32 [tile], 1;
+	ret;
+}
+.visible .entry second()
+.maxntid 64, 1, 1
+{
+	ret;
+}
+"""
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path) -> Iterator[None]:
+    with tt.scope(cache_folder=tmp_path / "cache"):
+        yield
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that are parsed from here on."""
+    texts: list[str] = []
+    parse = module.parse
+
+    def noting(text: str) -> Module:
+        texts.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(module, "parse", noting)
+    return texts
+
+
+def test_known_text_is_not_parsed_again(parsed: list[str]) -> None:
+    made = GpuModule(TEXT)
+    assert parsed == [TEXT]
+    found = GpuModule(TEXT)
+    assert parsed == [TEXT]
+    for each in (made, found):
+        assert list(each.entries) == ["first", "second"]
+        first, second = each.entries.values()
+        assert first.parameters == (
+            Parameter("first_0", "u64", 8, 8, is_pointer=True),
+            Parameter("first_1", "u32", 4, 4, is_pointer=False),
+        )
+        assert (first.required_block, first.max_threads, first.static_shared_bytes) == ((32, 2, 1), 64, 12)
+        assert (second.parameters, second.required_block, second.max_threads) == ((), None, 64)
+        assert [(v.name, v.space) for v in each.variables] == [("counter", "global"), ("table", "const")]
+    assert found.variables == made.variables
+    assert found.key == made.key
+    assert parsed == [TEXT]
+
+
+def test_syntax_tree_is_parsed_when_asked_for(parsed: list[str]) -> None:
+    made, found = GpuModule(TEXT), GpuModule(TEXT)
+    assert found.module == made.module
+    assert found.module is found.module
+    assert parsed == [TEXT, TEXT]
+
+
+def test_another_text_is_another_module() -> None:
+    assert GpuModule(TEXT).key != GpuModule(TEXT + "\n").key
+    assert list(GpuModule(HEAD).entries) == []
+
+
+def test_text_that_is_no_ptx_is_refused_each_time(parsed: list[str]) -> None:
+    for _ in range(2):
+        with pytest.raises(PtxSyntaxError):
+            GpuModule(TEXT[:-3])
+    assert len(parsed) == 2
+
+
+def test_fault_of_a_cached_kernel_is_explained(parsed: list[str]) -> None:
+    text = TEXT.replace(".reqntid 32, 2\n", "")
+    for _ in range(2):
+        load.cache_clear()  # as in a new process
+        kernel_of.cache_clear()
+        with pytest.raises(MemoryFault, match=r"(?s)out of bounds.*st\.global\.u32.*PTX line 12"):
+            tt.ptx.compile(text)["first"][1, 1](np.zeros(8, np.int32), 0)
+    assert len(parsed) == 2

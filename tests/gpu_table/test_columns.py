@@ -1,0 +1,107 @@
+"""What the columns say beside the meaning, against the meaning itself and the manual; and the machines' primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from opcodes import some_opcodes_of
+
+from triptych.core.errors import UnsupportedInstruction
+from triptych.gpu.isa import TABLE, Effect, Form, Row, find_form
+from triptych.gpu.isa.binding import bind
+from triptych.gpu.isa.machine import Machine
+from triptych.gpu.isa.table import effect_of
+from triptych.gpu.isa.types import ScalarType
+from triptych.gpu.lower.machine import LlvmMachine
+from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, UniformityMachine
+from triptych.gpu.oracle.machine import NumpyMachine
+from triptych.gpu.syntax import parse
+from triptych.gpu.syntax.ast import Instruction, Register
+
+PRIMITIVES = sorted(name for name in vars(Machine) if not name.startswith("_"))
+
+
+class RecordingMachine(UniformityMachine):
+    """Notes whether values moved between lanes."""
+
+    def __init__(self) -> None:
+        self.shuffled = False
+
+    def shuffle(self, t: ScalarType, a: Uniformity, source_lane: Uniformity) -> Uniformity:
+        self.shuffled = True
+        return super().shuffle(t, a, source_lane)
+
+
+def forms(row: Row) -> Iterator[Form]:
+    for opcode in some_opcodes_of(row, 20):
+        mnemonic, *modifiers = opcode.split(".")
+        form = find_form(mnemonic, tuple(modifiers))
+        assert form is not None
+        yield replace(form, immediates=(4,))
+
+
+@pytest.mark.parametrize("machine", [LlvmMachine, NumpyMachine, UniformityMachine])
+@pytest.mark.parametrize("primitive", PRIMITIVES)
+def test_every_machine_has_every_primitive(machine: type, primitive: str) -> None:
+    assert callable(getattr(machine, primitive))
+
+
+def test_an_unknown_primitive_is_an_error() -> None:
+    with pytest.raises(AttributeError):
+        getattr(UniformityMachine(), "permute_bytes")  # noqa: B009
+
+
+def with_meaning() -> list[Row]:
+    return [row for row in TABLE if row.effect.has_meaning]
+
+
+@pytest.mark.parametrize("row", with_meaning(), ids=lambda row: row.syntax.partition(" ")[0])
+@pytest.mark.parametrize("value", [UNIFORM, VARYING], ids=["uniform", "varying"])
+def test_shuffles_says_what_the_meaning_does(row: Row, value: Uniformity) -> None:
+    for form in forms(row):
+        machine = RecordingMachine()
+        row.meaning(machine, form, *(value for slot in row.operands if not slot.is_destination))
+        assert machine.shuffled == row.shuffles
+
+
+def mnemonics(rows: Iterator[Row]) -> set[str]:
+    return {f"{row.mnemonic}.warp" if "warp" in row.literals else row.mnemonic for row in rows}
+
+
+def test_columns_name_what_the_manual_names() -> None:
+    assert mnemonics(r for r in TABLE if r.has_membermask) == {"shfl", "vote", "redux", "bar.warp"}  # 9.7.9.6, 9.7.13
+    assert mnemonics(r for r in TABLE if r.wider_registers) == {"ld", "st", "cvt"}  # 9.4.1
+    assert mnemonics(r for r in TABLE if r.counts == "branches") == {"bra", "brx"}
+    assert mnemonics(r for r in TABLE if r.counts == "barriers") == {"bar", "barrier", "bar.warp"}
+    assert {r.counts for r in TABLE} == {None, "branches", "barriers"}
+    assert mnemonics(r for r in TABLE if r.effect is Effect.BLOCK_BARRIER) == {"bar", "barrier"}
+
+
+@pytest.mark.parametrize(
+    ("opcode", "effect"),
+    [
+        ("bar.sync", Effect.BLOCK_BARRIER), ("bar.warp.sync", Effect.WARP_BARRIER), ("bra.uni", Effect.BRANCH),
+        ("brx.idx", Effect.SWITCH), ("ret", Effect.END), ("ret.nosuch", Effect.END), ("trap", Effect.TRAP),
+        ("nosuch.u32", Effect.NONE), ("prefetch.global.L1", Effect.ORDER), ("cp.async.wait_all", Effect.ORDER),
+        ("cp.async.ca.shared.global", Effect.COPY), ("fence.sc.gpu", Effect.ORDER),
+    ],
+)  # fmt: skip
+def test_effects_are_known_before_operands(opcode: str, effect: Effect) -> None:
+    mnemonic, *modifiers = opcode.split(".")
+    assert effect_of(mnemonic, tuple(modifiers)) is effect
+
+
+def instruction(text: str) -> Instruction:
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .b32 %r<4>; .reg .pred %p<2>;\n"
+    return next(s for s in parse(f"{head}{text}\nret; }}").functions["k"].body or () if isinstance(s, Instruction))
+
+
+def test_the_membermask_is_the_last_operand() -> None:
+    bound = bind(instruction("shfl.sync.down.b32 %r1|%p1, %r2, 1, 31, %r3;"))
+    assert bound.membermask is not None
+    assert bound.membermask.operand == Register("%r3")
+    assert bind(instruction("activemask.b32 %r1;")).membermask is None
+    with pytest.raises(UnsupportedInstruction, match="takes the operands 'membermask:u32'"):
+        bind(instruction("bar.warp.sync;"))

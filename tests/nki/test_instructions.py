@@ -1,0 +1,497 @@
+"""Instructions against plain numpy: what they compute, edge values included, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from triptych.core.errors import NkiError, NkiLimitError, TriptychError, UnknownNkiName, UnsupportedFeature
+from triptych.execution.profile import Profile
+from triptych.languages.nki import isa as nisa
+from triptych.languages.nki import language as nl
+from triptych.languages.nki import nki, nki_beta1
+from triptych.languages.nki.listing import LISTING
+from triptych.languages.nki.names import missing
+from triptych.languages.nki.tensors import NkiTensor
+
+Array = NDArray[Any]
+Body = Callable[..., object]
+F32 = np.float32
+NAN, INF = np.nan, np.inf
+
+
+def random(*shape: int, seed: int = 80) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal(shape).astype(F32)
+
+
+def tile(*shape: int, dtype: object = nl.float32, buffer: object = nl.sbuf) -> NkiTensor:
+    return nl.ndarray(shape, dtype=dtype, buffer=buffer)
+
+
+def loaded(array: NkiTensor) -> NkiTensor:
+    made = tile(*array.shape, dtype=array.dtype)
+    nisa.dma_copy(made, array)
+    return made
+
+
+def run(body: Body, inputs: Sequence[Array], *outputs: tuple[tuple[int, ...], Any]) -> tuple[Array, ...]:
+    """What `body(results…, inputs…)` leaves in new SBUF tiles of the outputs' (shape, dtype)."""
+
+    def traced(*arrays: NkiTensor) -> object:
+        results = [tile(*shape, dtype=dtype) for shape, dtype in outputs]
+        body(*results, *(loaded(array) for array in arrays))
+        stored: list[NkiTensor] = []
+        for result in results:
+            out = nl.ndarray(result.shape, dtype=result.dtype, buffer=nl.shared_hbm)
+            nl.store(out, result)
+            stored.append(out)
+        return tuple(stored)
+
+    def one(a: NkiTensor) -> object:
+        return traced(a)
+
+    def two(a: NkiTensor, b: NkiTensor) -> object:
+        return traced(a, b)
+
+    def three(a: NkiTensor, b: NkiTensor, c: NkiTensor) -> object:
+        return traced(a, b, c)
+
+    found: object = nki.jit((one, two, three)[len(inputs) - 1])(*inputs)
+    return cast("tuple[Array, ...]", found) if isinstance(found, tuple) else (cast(Array, found),)
+
+
+def refuse(body: Callable[[], object], error: type[TriptychError], message: str) -> None:
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, loaded(a))
+        body()
+        return out
+
+    with pytest.raises(error) as caught:
+        nki.jit(kernel).capture(np.zeros((1, 8), F32))
+    assert re.search(message, str(caught.value)), str(caught.value)
+    assert caught.value.where is not None
+    assert caught.value.where.file == __file__
+
+
+def same(found: Array, expected: Array) -> None:
+    np.testing.assert_array_equal(np.asarray(found, np.float64), np.asarray(expected, np.float64))
+
+
+# max8, nc_find_index8, nc_match_replace8
+
+
+@pytest.mark.parametrize("size", [8, 9, 700])
+def test_max8(size: int) -> None:
+    a = random(100, size)
+    (found,) = run(nisa.max8, [a], ((100, 8), F32))
+    same(found, np.array([sorted(row, reverse=True)[:8] for row in a.tolist()], F32))
+
+
+def test_max8_of_ties_infinities_and_nan() -> None:
+    a = np.array([[3, 3, 3, INF, -INF, 1, 2, -4, INF], [NAN, 1, 2, 3, 4, 5, 6, 7, INF]], F32)
+    (found,) = run(nisa.max8, [a], ((2, 8), F32))
+    same(found[0], np.array([INF, INF, 3, 3, 3, 2, 1, -4]))
+    same(found[1], np.array([NAN, INF, 7, 6, 5, 4, 3, 2]))
+
+
+def test_max8_returns_a_tile_in_beta_1() -> None:
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((128, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nisa.max8(src=nl.load(a)))
+        return out
+
+    a = random(128, 32)
+    same(kernel(a), -np.sort(-a, axis=1)[:, :8])
+
+
+def expected_places(data: Array, values: Array) -> Array:
+    """The k-th time that a value is asked for, its k-th place."""
+    result = np.full(values.shape, 2**32 - 1, np.int64)
+    for partition, row in enumerate(values.tolist()):
+        for place, value in enumerate(row):
+            places = [at for at, one in enumerate(data[partition].tolist()) if one == value]
+            asked = row[:place].count(value)
+            if asked < len(places):
+                result[partition, place] = places[asked]
+    return result
+
+
+def test_find_index8() -> None:
+    data = np.random.default_rng(81).integers(0, 6, (64, 40)).astype(F32)
+    values = np.random.default_rng(82).integers(0, 7, (64, 8)).astype(F32)
+    (found,) = run(nisa.nc_find_index8, [data, values], ((64, 8), np.uint32))
+    same(found, expected_places(data, values))
+
+
+def test_find_index8_of_what_is_not_there() -> None:
+    data = np.array([[1, 2, NAN, INF, -0.0, 5, 5, 6]], F32)
+    values = np.array([[NAN, INF, 0.0, 5, 5, 5, -INF, 6]], F32)
+    (wide,) = run(nisa.nc_find_index8, [data, values], ((1, 8), np.uint32))
+    assert wide.tolist() == [[2**32 - 1, 3, 4, 5, 6, 2**32 - 1, 2**32 - 1, 7]]
+    (narrow,) = run(nisa.nc_find_index8, [data, values], ((1, 8), np.uint16))
+    assert narrow.tolist() == [[65535, 3, 4, 5, 6, 65535, 65535, 7]]
+
+
+def test_top_16_by_max8_and_match_replace8() -> None:
+    """The idiom: take the 8 largest, put the least number in their places, take the next 8."""
+    a = random(128, 200, seed=83)
+    a[:, 50:60] = a[:, 40:50]  # ties
+
+    def body(first: NkiTensor, second: NkiTensor, places: NkiTensor, data: NkiTensor) -> None:
+        nisa.max8(first, data)
+        rest = tile(128, 200)
+        nisa.nc_match_replace8(rest, data, first, nl.fp32.min, dst_idx=places)
+        nisa.max8(second, rest)
+
+    first, second, places = run(body, [a], ((128, 8), F32), ((128, 8), F32), ((128, 8), np.uint32))
+    same(np.hstack([first, second]), -np.sort(-a, axis=1)[:, :16])
+    same(np.take_along_axis(a, places.astype(np.int64), axis=1), first)
+    assert all(len(set(row)) == 8 for row in places.tolist())
+
+
+def test_match_replace8_looks_for_the_last_value_first() -> None:
+    data = np.array([[7, 5, 7, 1, 7, 2, 3, 4]], F32)
+    values = np.array([[7, 9, 7, 1, NAN, 4, 3, 2]], F32)
+
+    def body(result: NkiTensor, places: NkiTensor, given: NkiTensor, wanted: NkiTensor) -> None:
+        nisa.nc_match_replace8(result, given, wanted, -1.0, places)
+
+    result, places = run(body, [data, values], ((1, 8), F32), ((1, 8), np.uint32))
+    assert result.tolist() == [[-1, 5, -1, -1, 7, -1, -1, -1]]
+    assert places.tolist() == [[2, 2**32 - 1, 0, 3, 2**32 - 1, 7, 6, 5]]
+
+
+# scans, statistics, reductions
+
+
+@pytest.mark.parametrize("beta1", [False, True])
+def test_cumulative_sum(beta1: bool) -> None:
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        ones = nl.ones(a.shape, nl.float32)
+        if beta1:
+            total = nisa.tensor_tensor_scan(ones, nl.load(a), initial=0, op0=np.multiply, op1=np.add)
+        else:
+            total = tile(*a.shape)
+            nisa.tensor_tensor_scan(total, ones, nl.load(a), initial=0.0, op0=nl.multiply, op1=nl.add)
+        nl.store(out, total)
+        return out
+
+    a = random(128, 300)
+    found = (nki_beta1.jit if beta1 else nki.jit)(kernel)(a)
+    expected = np.zeros((128, 300), F32)
+    total = np.zeros(128, F32)
+    for column in range(300):
+        total = (total + a[:, column]).astype(F32)
+        expected[:, column] = total
+    same(found, expected)
+
+
+@pytest.mark.parametrize(("reverse0", "reverse1"), [(False, False), (True, False), (False, True), (True, True)])
+def test_scan_in_reverse_from_a_column(reverse0: bool, reverse1: bool) -> None:
+    a, b, start = random(16, 20, seed=84), random(16, 20, seed=85), random(16, 1, seed=86)
+
+    def body(result: NkiTensor, left: NkiTensor, right: NkiTensor, initial: NkiTensor) -> None:
+        nisa.tensor_tensor_scan(
+            result, left, right, initial, nl.subtract, nl.subtract, reverse0=reverse0, reverse1=reverse1
+        )
+
+    (found,) = run(body, [a, b, start], ((16, 20), F32))
+    for row in range(16):
+        state = start[row, 0]
+        for at in range(20):
+            inner = state - a[row, at] if reverse0 else a[row, at] - state
+            state = b[row, at] - inner if reverse1 else inner - b[row, at]
+            assert found[row, at] == state
+
+
+def test_scan_keeps_float32_between_steps() -> None:
+    a = np.full((1, 600), 1.0, ml_dtypes.bfloat16)
+
+    def body(result: NkiTensor, ones: NkiTensor) -> None:
+        nisa.tensor_tensor_scan(result, ones, ones, 0.0, nl.multiply, nl.add)
+
+    (found,) = run(body, [a], ((1, 600), ml_dtypes.bfloat16))
+    same(found, np.arange(1, 601, dtype=F32).astype(ml_dtypes.bfloat16)[None])
+
+
+def test_layer_norm_statistics_of_1000_columns() -> None:
+    a = random(64, 1000) * 3 + 100
+
+    def body(result: NkiTensor, data: NkiTensor) -> None:
+        triples = tile(64, 4, 3)
+        for part, (start, end) in enumerate([(0, 511), (511, 1000)]):
+            nisa.bn_stats(triples[:, 2 * part : 2 * part + 2, :], data[:, start:end])
+        nisa.bn_aggr(result, triples)
+
+    (found,) = run(body, [a], ((64, 2), F32))
+    wide = a.astype(np.float64)
+    np.testing.assert_allclose(found[:, 0], wide.mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(found[:, 1], wide.var(axis=1), rtol=1e-5)
+
+
+def test_statistics_by_parity() -> None:
+    a = np.array([[1, 10, 3, 20, 5], [INF, 1, 2, NAN, 3]], F32)
+    (found,) = run(nisa.bn_stats, [a], ((2, 6), F32))
+    same(found[0], np.array([3, 3, 8, 2, 15, 50]))
+    assert found[1, 0] == 3
+    assert found[1, 1] == INF
+    assert np.isnan(found[1, [2, 4, 5]]).all()
+    (single,) = run(nisa.bn_stats, [np.array([[7.0]], F32)], ((1, 6), F32))
+    same(single, np.array([[1, 7, 0, 0, 0, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("reduce", "numpy"), [(nl.add, np.add), (nl.multiply, np.multiply), (nl.maximum, np.maximum), (nl.min, np.minimum)]
+)
+def test_tensor_scalar_reduce(reduce: object, numpy: np.ufunc) -> None:
+    a, column = random(128, 40), random(128, 1, seed=87)
+
+    def body(result: NkiTensor, sums: NkiTensor, data: NkiTensor, factor: NkiTensor) -> None:
+        nisa.tensor_scalar_reduce(result, data, nl.multiply, factor, reduce, sums, reduce_res_negate=True)
+
+    result, reduced = run(body, [a, column], ((128, 40), F32), ((128, 1), F32))
+    same(result, a * column)
+    same(reduced, -numpy.accumulate(a * column, axis=1)[:, -1:])
+
+
+@pytest.mark.parametrize(
+    ("op", "numpy", "dtype"),
+    [(nl.add, np.add, F32), (np.max, np.maximum, F32), (nl.bitwise_and, np.bitwise_and, np.int32)],
+)
+def test_partition_reduce(op: object, numpy: np.ufunc, dtype: type[np.generic]) -> None:
+    a = (random(96, 33) * 1000).astype(dtype)
+    if op is np.max:
+        a[5, 3] = NAN
+
+    def body(result: NkiTensor, data: NkiTensor) -> None:
+        nisa.tensor_partition_reduce(result, op, data)
+
+    (found,) = run(body, [a], ((1, 33), dtype))
+    same(found, numpy.accumulate(a, axis=0)[-1:])
+
+
+# selection, movement
+
+
+def test_causal_row_by_range_select() -> None:
+    scores = random(128, 64)
+    scores[0, 3] = INF
+    low, high = np.full((128, 1), 10, F32), (np.arange(128, dtype=F32) + 0.5)[:, None]
+
+    def body(result: NkiTensor, top: NkiTensor, s: NkiTensor, first: NkiTensor, last: NkiTensor) -> None:
+        nisa.range_select(
+            result, s, nl.greater_equal, nl.less, first, last, reduce_res=top, range_start=5,
+            on_false_value=nl.fp32.min,
+        )  # fmt: skip
+
+    result, top = run(body, [scores, low, high], ((128, 64), F32), ((128, 1), F32))
+    index = np.arange(64) + 5
+    expected = np.where((index >= low) & (index < high), scores, np.finfo(F32).min)
+    same(result, expected)
+    same(top, expected.max(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_select_reduce(reverse: bool) -> None:
+    a, column = random(32, 50), random(32, 1, seed=89)
+    choice = np.random.default_rng(90).integers(0, 3, (32, 50)).astype(np.uint8)
+
+    def body(result: NkiTensor, top: NkiTensor, p: NkiTensor, x: NkiTensor, other: NkiTensor) -> None:
+        nisa.select_reduce(
+            result, p, x, other, reduce_res=top, reduce_cmd=nisa.reduce_cmd.reset_reduce, reverse_pred=reverse
+        )
+
+    result, top = run(body, [choice, a, column], ((32, 50), F32), ((32, 1), F32))
+    expected = np.where((choice == 0) if reverse else (choice != 0), a, column)
+    same(result, expected)
+    same(top, expected.max(axis=1, keepdims=True))
+
+
+def test_stream_shuffle() -> None:
+    a, old = random(128, 9), random(128, 9, seed=91)
+    order = [*reversed(range(31)), 255]
+
+    def body(result: NkiTensor, data: NkiTensor, before: NkiTensor) -> None:
+        nisa.tensor_copy(result, before)
+        nisa.nc_stream_shuffle(dst=result, src=data, shuffle_mask=order)
+
+    (found,) = run(body, [a, old], ((128, 9), F32))
+    expected = old.copy()
+    for quadrant in range(4):
+        for at in range(31):
+            expected[32 * quadrant + at] = a[32 * quadrant + 30 - at]
+    same(found, expected)
+
+
+def test_stream_shuffle_in_beta_1_takes_the_source_first() -> None:
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+        nisa.nc_stream_shuffle(nl.load(a), result, [0] * 32)
+        nl.store(out, result)
+        return out
+
+    a = random(32, 6)
+    same(kernel(a), np.repeat(a[:1], 32, axis=0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((100, 64), (1, 0)), ((6, 5, 64), (2, 1, 0)), ((4, 3, 5, 30), (3, 1, 2, 0))]
+)
+def test_dma_transpose(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        mirrored = [shape[axis] for axis in axes]
+        middle = tile(*mirrored, dtype=a.dtype)
+        nisa.dma_transpose(middle, a)
+        back = tile(*shape, dtype=a.dtype)
+        nisa.dma_transpose(back, middle, axes=axes if len(shape) < 4 else None)
+        out = nl.ndarray(mirrored, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, middle)
+        return out
+
+    a = random(*shape).astype(ml_dtypes.bfloat16)
+    same(kernel(a), a.transpose(axes))
+
+
+def test_exponential(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    a = random(64, 100)
+    a[0, 0] = -INF
+    top = a.max(axis=1, keepdims=True)
+
+    def body(result: NkiTensor, sums: NkiTensor, x: NkiTensor, largest: NkiTensor) -> None:
+        nisa.exponential(result, x, largest, sums, nisa.reduce_cmd.reset_reduce)
+
+    result, sums = run(body, [a, top], ((64, 100), F32), ((64, 1), F32))
+    exact = np.exp((a - top).astype(np.float64)).astype(F32)
+    same(result, exact)
+    same(sums, np.add.accumulate(exact, axis=1)[:, -1:])
+
+
+# where undefined data goes
+
+
+@pytest.mark.parametrize(
+    ("name", "undefined"), [("scan", 12), ("max8", 16), ("bn_stats", 12), ("columns", 4), ("shuffle", 8), ("mirror", 8)]
+)
+def test_undefined_data_spreads(name: str, undefined: int, trn2: Profile) -> None:
+    """Of a tile [2, 16] whose last 4 columns nobody wrote, what reaches the output."""
+    shapes = {
+        "scan": (2, 16), "max8": (2, 8), "bn_stats": (2, 6), "columns": (1, 16), "shuffle": (2, 16), "mirror": (16, 2),
+    }  # fmt: skip
+    filled = 10 if name == "scan" else 12
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(shapes[name], dtype=nl.float32, buffer=nl.shared_hbm)
+        data, result = tile(2, 16), tile(*shapes[name])
+        nisa.dma_copy(data[:, 0:filled], a[:, 0:filled])
+        if name == "scan":
+            ones = nl.ones((2, 16), nl.float32)
+            nisa.dma_copy(data[:, 12:16], a[:, 12:16])  # columns 10 and 11 are left; all behind them depend on them
+            nisa.tensor_tensor_scan(result, ones, data, 0.0, nl.multiply, nl.add)
+        elif name == "max8":
+            nisa.max8(result, data)
+        elif name == "bn_stats":
+            nisa.bn_stats(result, data)
+        elif name == "columns":
+            nisa.tensor_partition_reduce(result, nl.add, data)
+        elif name == "shuffle":
+            nisa.nc_stream_shuffle(dst=result, src=data, shuffle_mask=[1, 0] * 16)
+        else:
+            nisa.nc_transpose(result, data)
+        nl.store(out, result)
+        return out
+
+    kernel(np.zeros((2, 16), F32))
+    messages = [finding.message for finding in trn2.launches[-1].findings]
+    assert any(message.startswith(f"{undefined} of") for message in messages), messages
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "message"),
+    [
+        (lambda: nisa.max8(tile(8, 8), tile(8, 7)), NkiLimitError, "7 elements in each partition; expected 8 to 16384"),
+        (lambda: nisa.max8(tile(8, 8), tile(8, 16385)), NkiLimitError, "16385 elements .* expected 8 to 16384"),
+        (lambda: nisa.max8(tile(8, 9), tile(8, 64)), NkiLimitError, "'dst' .* 9 elements .* expected exactly 8"),
+        (lambda: nisa.max8(tile(4, 8), tile(8, 64)), NkiError, "has 8 partitions, .* has 4"),
+        (lambda: nisa.nc_find_index8(tile(8, 8), tile(8, 64), tile(8, 8)), NkiError,
+         "'dst' .* is float32; expected uint16 or uint32"),
+        (lambda: nisa.nc_find_index8(tile(8, 8, dtype=nl.uint32), tile(8, 64), tile(8, 4)), NkiLimitError,
+         "'vals' .* 4 elements .* expected exactly 8"),
+        (lambda: nisa.nc_match_replace8(tile(8, 64), tile(8, 64), tile(8, 8), imm=tile(8, 1)), NkiError,
+         "operand 'imm' .* expected a number"),
+        (lambda: nisa.bn_stats(tile(8, 6), tile(8, 513)), NkiLimitError,
+         r"513 elements .* limit is 512 \(bn_stats_fmax\)"),
+        (lambda: nisa.bn_aggr(tile(8, 2), tile(8, 7)), NkiError, "7 elements .* no multiple of 3"),
+        (lambda: nisa.tensor_tensor_scan(tile(8, 8), tile(8, 8), tile(8, 9), 0.0, nl.add, nl.add), NkiError,
+         "free total elements 8 != 'data1' free total elements 9"),
+        (lambda: nisa.tensor_tensor_scan(
+            tile(8, 8), tile(8, 8, buffer=nl.psum), tile(8, 8, buffer=nl.psum), 0.0, nl.add, nl.add),
+         NkiError, "both lie in PSUM"),
+        (lambda: nisa.tensor_tensor_scan(tile(8, 8), tile(8, 8), tile(8, 8), 0.0, nl.bitwise_or, nl.add), NkiError,
+         "op0 'bitwise_or' is a bit operation"),
+        (lambda: nisa.tensor_tensor_scan(tile(8, 8), tile(8, 8), tile(8, 8), tile(8, 2), nl.add, nl.add), NkiError,
+         r"expected \[8, 1\] or a number"),
+        (lambda: nisa.tensor_scalar_reduce(tile(8, 8), tile(8, 8), nl.add, 1.0, nl.less, tile(8, 1)), NkiError,
+         "reduce_op is 'less'; the instruction has add, multiply, maximum, minimum"),
+        (lambda: nisa.tensor_scalar_reduce(
+            tile(8, 8), tile(8, 8), nl.add, 1.0, nl.add, tile(8, 1), reduce_cmd=nisa.reduce_cmd.reduce),
+         UnsupportedFeature, "only with reduce_cmd=nisa.reduce_cmd.reset_reduce"),
+        (lambda: nisa.tensor_partition_reduce(tile(8, 8), nl.add, tile(8, 8)), NkiError, "8 partitions; expected 1"),
+        (lambda: nisa.tensor_partition_reduce(tile(1, 8), nl.minimum, tile(8, 8)), NkiError, "op is 'minimum'"),
+        (lambda: nisa.tensor_partition_reduce(tile(1, 8), nl.bitwise_or, tile(8, 8)), NkiError, "works on integers"),
+        (lambda: nisa.select_reduce(tile(8, 8), tile(8, 8), tile(8, 8), 0.0), NkiError,
+         "'predicate' .* float32; expected int8, uint8, int16 or uint16"),
+        (lambda: nisa.range_select(
+            tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), on_false_value=0.0),
+         NkiError, "the engine has only nl.fp32.min"),
+        (lambda: nisa.range_select(
+            tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), range_start=(1 << 24) - 7),
+         NkiLimitError, "the index reaches 16777216"),
+        (lambda: nisa.range_select(tile(8, 8), tile(8, 8), nl.add, nl.less, tile(8, 1), tile(8, 1)), NkiError,
+         "comp_op0 is 'add'"),
+        (lambda: nisa.nc_stream_shuffle(tile(8, 8), tile(8, 8), [0] * 8), NkiError, "8 entries; expected 32"),
+        (lambda: nisa.nc_stream_shuffle(tile(8, 8), tile(8, 8), [32] * 32), NkiError, "the entry 32"),
+        (lambda: nisa.nc_stream_shuffle(tile(8, 8), tile(8, 8), [9] * 32), NkiError, "partition 9; .* has 8"),
+        (lambda: nisa.dma_transpose(tile(8, 4), tile(8, 4)), NkiError, r"\[8, 4\]; expected \[4, 8\]"),
+        (lambda: nisa.dma_transpose(tile(8, 4), tile(4, 8), axes=(0, 1)), NkiError, r"axes \(0, 1\)"),
+        (lambda: nisa.dma_transpose(tile(8, 4), tile(4, 8), dge_mode=nisa.dge_mode.hwdge), NkiError, "16-bit dtype"),
+        (lambda: nisa.exponential(tile(8, 8), tile(8, 8)), NkiError, r"needs NeuronCore-v4 .* trn2 has NeuronCore-v3"),
+        (lambda: nisa.tensor_copy_predicated(tile(8, 8), 0.0, tile(8, 8)), NkiError,
+         "expected uint8, uint16 or uint32"),
+        (lambda: nisa.iota(tile(8, 8), [[1.5, 8]]), NkiError, "expected a whole number"),
+    ],
+)  # fmt: skip
+def test_refused(body: Callable[[], object], error: type[TriptychError], message: str) -> None:
+    refuse(body, error, message)
+
+
+# names
+
+
+def test_what_is_missing_follows_from_what_there_is() -> None:
+    for module, space in (("nki.isa", nisa), ("nki.language", nl)):
+        absent = missing(module, vars(space))
+        assert set(absent) | set(space.__all__) == LISTING[module]
+        assert not set(absent) & set(space.__all__)
+        for name in absent:
+            with pytest.raises(UnknownNkiName, match=rf"{module}.{name} is not implemented"):
+                getattr(space, name)
+    assert "max8" in nisa.__all__
+    assert nl.prod is not np.prod
+    assert nl.prod.__module__.endswith("reductions")
