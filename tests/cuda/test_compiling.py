@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import triptych as tt
-from triptych.core.errors import CompileError, UnknownName, UsageError
+from triptych.core.errors import CompileError, UnknownName, UnsupportedInstruction, UsageError
 from triptych.core.settings import scope
 from triptych.languages.cuda import nvrtc
 from triptych.languages.cuda.compiling import CACHE_KIND, check_options
@@ -246,3 +246,33 @@ def test_toolkit_is_whole() -> None:
     assert (STUBS / "stdio.h").is_file()
     assert nvrtc.version() >= (12, 0)
     assert {80, 90} <= set(nvrtc.architectures())
+
+
+def test_a_nul_character_is_refused_with_its_line() -> None:
+    with pytest.raises(CompileError, match="NUL") as caught:
+        tt.cuda.compile('extern "C" __global__ void k(float* x) {\n  x[0] = 1;\n}\n' + "\0 garbage")
+    assert caught.value.where is not None
+    assert caught.value.where.line == 4
+
+
+def test_options_that_leave_no_ptx() -> None:
+    with pytest.raises(CompileError, match="made no PTX") as caught:
+        tt.cuda.compile('extern "C" __global__ void nothing_left(float* x) { x[0] = 1; }', options=["-dlto"])
+    assert "-dlto" in caught.value.message
+    assert caught.value.hint is not None
+
+
+def test_an_unsupported_instruction_in_a_header_names_the_authors_line() -> None:
+    text = """
+        __device__ __forceinline__ void inner() { asm volatile("tcgen05.wait::ld.sync.aligned;"); }
+        extern "C" __global__ void outer_kernel() {
+            inner();
+        }
+    """
+    module = tt.cuda.compile(text, arch="sm_100a")
+    with pytest.raises(UnsupportedInstruction, match="tcgen05") as caught:
+        module["outer_kernel"][1, 32]()
+    where, frames = caught.value.where, caught.value.frames
+    assert where is not None
+    assert [frame.line - where.line for frame in frames] == [2]
+    assert f"called from {frames[0]}" in str(caught.value)

@@ -147,3 +147,10 @@ def test_a_chip_that_cannot_run_a_launch_is_told() -> None:
     with scope(chip=None), profile() as nobody:
         record_launch(launch("neuron"))
     assert nobody.launches[0].notes == nobody.launches[0].roofline.notes
+
+
+def test_a_profile_that_names_no_chip_takes_the_innermost() -> None:
+    with scope(chip=None), profile() as outer, profile(chip="a100-80"):
+        record_launch(launch("gpu"))
+    assert outer.launches[0].chip.name == "a100-80"
+    assert outer.chip.name == "h100"

@@ -95,6 +95,22 @@ def register_bits(name: str) -> int:
     return 32 if WIDTHS[name] == 8 else max(WIDTHS[name], 16)
 
 
+def frame(body: str) -> str:
+    """A kernel around a body: %a0 and %a1 are the thread's places in the inputs and the outputs, %t0 its number."""
+    return f"""{_HEADER}
+.entry row(.param .u64 in, .param .u64 out)
+{{
+.reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg .b64 %d<8>; .reg .f64 %e<8>;
+.reg .b32 %t<4>; .reg .b64 %a<4>;
+ld.param.u64 %a0, [in]; ld.param.u64 %a1, [out];
+mov.u32 %t0, %ctaid.x; mov.u32 %t1, %ntid.x; mov.u32 %t2, %tid.x; mad.lo.u32 %t0, %t0, %t1, %t2;
+mul.wide.u32 %a2, %t0, 8; add.u64 %a0, %a0, %a2; add.u64 %a1, %a1, %a2;
+{body}
+ret;
+}}
+"""
+
+
 class _Writer:
     """Writes the kernel's text."""
 
@@ -115,18 +131,7 @@ class _Writer:
             for instance in instances:
                 self._execute(instance)
         body = "\n".join(self.lines)
-        return f"""{_HEADER}
-.entry row(.param .u64 in, .param .u64 out)
-{{
-.reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg .b64 %d<8>; .reg .f64 %e<8>;
-.reg .b32 %t<4>; .reg .b64 %a<4>;
-ld.param.u64 %a0, [in]; ld.param.u64 %a1, [out];
-mov.u32 %t0, %ctaid.x; mov.u32 %t1, %ntid.x; mov.u32 %t2, %tid.x; mad.lo.u32 %t0, %t0, %t1, %t2;
-mul.wide.u32 %a2, %t0, 8; add.u64 %a0, %a0, %a2; add.u64 %a1, %a1, %a2;
-{body}
-ret;
-}}
-"""
+        return frame(body)
 
     def _load(self, name: str, position: int, offset: int) -> None:
         register = _register(name, position)
@@ -168,22 +173,30 @@ def run_row(row: Row) -> list[Result]:
     instances = instances_of(row)
     assert len({len(instance.operands) for instance in instances}) == 1
     writer = _Writer(instances)
-    program = Program("gpu", writer.text(), "ptx", "sm_80")
     inputs = _fill_inputs(writer, row.mnemonic)
+    return _split(writer.instances, *run_text(writer.text(), inputs, (writer.outputs, writer.cases)))
+
+
+def run_text(text: str, inputs: Lanes, shape: tuple[int, int]) -> tuple[Lanes, Lanes]:
+    """Runs the kernel `row` of (inputs, outputs), a thread for each case, by generated code and by the oracle.
+
+    Gives the outputs of both, arrays of the shape; their counters must agree.
+    """
+    program = Program("gpu", text, "ptx", "sm_80")
     results: list[Lanes] = []
     counters: list[Mapping[str, int]] = []
     for execute in (_run_generated, run_launch_slowly):
         space = AddressSpace()
-        output = np.zeros((writer.outputs, writer.cases), np.uint64)
+        output = np.zeros(shape, np.uint64)
         arrays = {space.place("in", inputs.nbytes): inputs, space.place("out", output.nbytes): output}
         handles = tuple(Handle(s, DTYPES["u64"], array.shape, array.strides) for s, array in arrays.items())
-        launch = Launch("program", "row", (writer.cases // 32, 1, 1), (32, 1, 1), handles)
+        launch = Launch("program", "row", (shape[1] // 32, 1, 1), (32, 1, 1), handles)
         counters.append(execute(program, launch, {s: a.reshape(-1).view(np.uint8) for s, a in arrays.items()}))
         results.append(output)
     names = counters[0].keys() | counters[1].keys()
     differing = {n: [tally.get(n, 0) for tally in counters] for n in names if len({t.get(n, 0) for t in counters}) > 1}
     assert not differing, f"counters of the generated code and of the oracle: {differing}"
-    return _split(writer.instances, *results)
+    return results[0], results[1]
 
 
 def _run_generated(program: Program, launch: Launch, memory: Mapping[Storage, NDArray[np.uint8]]) -> Mapping[str, int]:

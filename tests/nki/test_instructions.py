@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from triptych.core.errors import NkiError, NkiLimitError, TriptychError, UnknownNkiName, UnsupportedFeature
 from triptych.execution.profile import Profile
 from triptych.languages.nki import isa as nisa
+from triptych.languages.nki import isa_dma, isa_gpsimd, isa_scalar, isa_tensor, isa_vector, nki, nki_beta1
 from triptych.languages.nki import language as nl
-from triptych.languages.nki import nki, nki_beta1
+from triptych.languages.nki.isa_function import IsaFunction
 from triptych.languages.nki.listing import LISTING
 from triptych.languages.nki.names import missing
 from triptych.languages.nki.tensors import NkiTensor
@@ -495,3 +496,11 @@ def test_what_is_missing_follows_from_what_there_is() -> None:
     assert "max8" in nisa.__all__
     assert nl.prod is not np.prod
     assert nl.prod.__module__.endswith("reductions")
+
+
+def test_every_declaration_is_a_name_of_the_module() -> None:
+    """A function whose name the listing lacks would reach no author."""
+    for part in (isa_dma, isa_gpsimd, isa_scalar, isa_tensor, isa_vector):
+        for name, thing in vars(part).items():
+            if isinstance(thing, IsaFunction):
+                assert getattr(nisa, name) is thing

@@ -20,18 +20,32 @@ Access = Literal["load", "store", "atomic"]
 class TriptychError(Exception):
     """Base of all errors of triptych that a user's input can cause."""
 
-    def __init__(self, message: str, *, where: SourceLocation | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: SourceLocation | None = None,
+        hint: str | None = None,
+        frames: tuple[SourceLocation, ...] = (),
+    ) -> None:
         """`message` says what is wrong and what was expected; `hint` says what to do."""
         super().__init__(message)
         self.message = message
         self.where = where
         self.hint = hint
+        self._frames = frames
+
+    @property
+    def frames(self) -> tuple[SourceLocation, ...]:
+        """The callers that the line at `where` was inlined into, innermost first."""
+        return self._frames
 
     def __str__(self) -> str:
-        """The whole error: message, place and advice, each on its own line."""
+        """The whole error: message, place, callers and advice, each on its own line."""
         lines = [self.message]
         if self.where is not None:
             lines.append(f"  at {self.where}")
+        lines += [f"  called from {frame}" for frame in self.frames]
         if self.hint is not None:
             lines.append(f"  {self.hint}")
         return "\n".join(lines)
@@ -111,13 +125,8 @@ class KernelFault(TriptychError):
         block: Index | None = None,
     ) -> None:
         """The text, and beside it what the machine knows of the place; None is what it does not."""
-        super().__init__(message, where=where, hint=hint)
-        self._frames, self._kernel, self._thread, self._block = frames, kernel, thread, block
-
-    @property
-    def frames(self) -> tuple[SourceLocation, ...]:
-        """The callers that the line at `where` was inlined into, innermost first."""
-        return self._frames
+        super().__init__(message, where=where, hint=hint, frames=frames)
+        self._kernel, self._thread, self._block = kernel, thread, block
 
     @property
     def kernel(self) -> str | None:

@@ -166,10 +166,14 @@ def active_target(machine: str = "gpu") -> str:
 
 
 def record_launch(record: LaunchRecord) -> LaunchReport:
-    """Notes the launch in every open profile, each with its own chip; returns the innermost one's report."""
-    report = _report(record, _asked(current()))
+    """Notes the launch in every open profile, each with the chip asked of it; returns the innermost one's report.
+
+    A profile of which none was asked takes the innermost's, so that `triptych run` shows what the script chose.
+    """
+    innermost = _asked(current())
+    report = _report(record, innermost)
     for open_profile in _open_profiles():
-        own = _report(record, open_profile.asked)
+        own = _report(record, open_profile.asked or innermost)
         same = (own.chip, own.passed_over) == (report.chip, report.passed_over)
         open_profile.launches.append(report if same else own)
     return report

@@ -1,46 +1,78 @@
-"""Atomic operations (PTX manual, 9.7.13.5 `atom`, 9.7.13.7 `red`)."""
+"""Atomic operations (PTX manual, 9.7.13.5 `atom`, 9.7.13.6 `red`)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from triptych.gpu.isa.machine import Machine, V
+from triptych.gpu.isa.narrow import halves_of, join_halves
 from triptych.gpu.isa.table import Effect, Form, Pipe, row
+from triptych.gpu.isa.types import packed_element
 
-_ORDER = {
-    "order": "relaxed acquire release acq_rel",
-    "scope": "cta cluster gpu sys",
-    "space": "global shared shared::cta",
-}
+_ORDERS = {"atom": "relaxed acquire release acq_rel", "red": "relaxed release"}
+_COMMON = {"scope": "cta cluster gpu sys", "space": "global shared shared::cta"}
+_PREFIX = "{.order}{.scope}{.space}"
 _OPERATIONS = (
     ("add", "u32 s32 u64 f32 f64"),
     ("min max", "u32 s32 u64 s64"),
     ("inc dec", "u32"),
     ("and or xor", "b32 b64"),
 )
-_PREFIX = "{.order}{.scope}{.space}"
+_VECTORS = (
+    (".add.vec", "f32", "v2 v4", "add"),
+    (".operation.noftz.vec", "f16 bf16", "v2 v4 v8", "add min max"),
+    (".operation.noftz.vec", "f16x2 bf16x2", "v2 v4", "add min max"),
+)
+"""Only in global memory."""
 
 
-def atom(m: Machine[V], f: Form, address: V, b: V) -> V:
-    """d = the element at the address, which becomes (element operation b)."""
-    return m.atomic(f.space, f.get("operation"), f.type, address, (b,))
+def _update(m: Machine[V], f: Form, address: V, b: Sequence[V]) -> Sequence[V]:
+    """The old elements at the address, each of which becomes (element operation b); pairs are two elements."""
+    t, operation = packed_element(f.type), f.get("operation", "add")
+    if t is f.type:
+        return m.atomic(f.space, operation, t, address, b)
+    halves = [half for pair in b for half in halves_of(m, pair)]
+    old = m.atomic(f.space, operation, t, address, halves)
+    return [join_halves(m, old[i], old[i + 1]) for i in range(0, len(old), 2)]
 
 
-def red(m: Machine[V], f: Form, address: V, b: V) -> None:
-    """The element at the address becomes (element operation b)."""
-    m.atomic(f.space, f.get("operation"), f.type, address, (b,))
+def atom(m: Machine[V], f: Form, address: V, *b: V) -> Sequence[V]:
+    """d = the element (or elements) at the address, which becomes (element operation b)."""
+    return _update(m, f, address, b[: f.elements])
+
+
+def red(m: Machine[V], f: Form, address: V, *b: V) -> None:
+    """The element (or elements) at the address becomes (element operation b)."""
+    _update(m, f, address, b[: f.elements])
+
+
+def atom_cas(m: Machine[V], f: Form, address: V, b: V, c: V) -> Sequence[V]:
+    """d = the element at the address, which becomes c where it was b."""
+    return m.atomic(f.space, "cas", f.type, address, (b, c))
 
 
 _row = partial(row, pipe=Pipe.LOAD_STORE, effect=Effect.ATOMIC)
-for _names, _types in (*_OPERATIONS, ("exch", "b32 b64")):
-    _groups = _ORDER | {"operation": _names}
-    _row(f"atom{_PREFIX}.operation.type d, [a]:u64, b", types=_types, groups=_groups, section="9.7.13.5")(atom)
-for _names, _types in _OPERATIONS:
-    _groups = _ORDER | {"operation": _names}
-    _row(f"red{_PREFIX}.operation.type [a]:u64, b", types=_types, groups=_groups, section="9.7.13.7")(red)
-
-
-@_row(f"atom{_PREFIX}.cas.type d, [a]:u64, b, c", types="b16 b32 b64", groups=_ORDER, section="9.7.13.5")
-def atom_cas(m: Machine[V], f: Form, address: V, b: V, c: V) -> V:
-    """d = the element at the address, which becomes c where it was b."""
-    return m.atomic(f.space, "cas", f.type, address, (b, c))
+for _name, _target, _section, _meaning in (("atom", "d{}, ", "9.7.13.5", atom), ("red", "", "9.7.13.6", red)):
+    _groups = _COMMON | {"order": _ORDERS[_name]}
+    for _hint, _policy in (("", ""), (".L2::cache_hint", ", policy:b64")):
+        _exchanges = (("exch", "b32 b64"),) if _name == "atom" else ()
+        for _names, _types in (*_OPERATIONS, *_exchanges):
+            _row(
+                f"{_name}{_PREFIX}.operation{_hint}.type {_target.format('')}[a]:u64, b{_policy}",
+                types=_types, groups=_groups | {"operation": _names}, section=_section,
+            )(_meaning)  # fmt: skip
+        _row(
+            f"{_name}{_PREFIX}.operation.noftz{_hint}.type {_target.format('')}[a]:u64, b{_policy}",
+            types="f16 bf16 f16x2 bf16x2", groups=_groups | {"operation": "add"}, section=_section,
+        )(_meaning)  # fmt: skip
+        for _opcode, _types, _counts, _names in _VECTORS:
+            _row(
+                f"{_name}{_PREFIX}{_opcode}{_hint}.type {_target.format('*')}[a]:u64, b*{_policy}",
+                types=_types, section=_section,
+                groups=_groups | {"space": "global", "vec": _counts, "operation": _names},
+            )(_meaning)  # fmt: skip
+_row(
+    f"atom{_PREFIX}.cas.type d, [a]:u64, b, c",
+    types="b16 b32 b64", groups=_COMMON | {"order": _ORDERS["atom"]}, section="9.7.13.5",
+)(atom_cas)  # fmt: skip

@@ -100,6 +100,7 @@ def _error(instruction: Instruction, what: str) -> UnsupportedInstruction:
     return UnsupportedInstruction(
         f"{what} (PTX line {instruction.line})",
         where=instruction.where,
+        frames=instruction.frames,
         hint="`triptych instructions` lists what is supported",
     )
 

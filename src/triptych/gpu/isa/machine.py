@@ -146,8 +146,12 @@ class Machine(Protocol[V]):
         """Neighbouring elements of each active lane, lane by lane in ascending order."""
         ...
 
-    def atomic(self, space: str, operation: str, t: ScalarType, address: V, operands: Sequence[V]) -> V:
-        """Read, change and write one element for each active lane, in ascending order; gives the old values."""
+    def atomic(self, space: str, operation: str, t: ScalarType, address: V, operands: Sequence[V]) -> Sequence[V]:
+        """Read, change and write elements for each active lane, in ascending order; gives the old values.
+
+        There are as many neighbouring elements as operands, but `cas` changes one: to the second operand where it was
+        the first.
+        """
         ...
 
     def copy_to_shared(self, size: int, target: V, source: V, source_size: V) -> None:

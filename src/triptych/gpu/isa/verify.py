@@ -53,16 +53,24 @@ def _verify_guard(instruction: Instruction, declared: Mapping[str, str]) -> None
 
 def _verify_counts(bound: BoundInstruction) -> None:
     """Vector elements of loads and stores, and the literals that decide what is moved."""
-    if bound.effect in (Effect.LOAD, Effect.LOAD_MATRIX, Effect.STORE):
-        wanted = bound.form.elements
-        others = sum(not slot.may_be_vector for slot in bound.form.row.operands)
-        given = len(bound.sources) - others if bound.effect is Effect.STORE else len(bound.destinations)
+    wanted = bound.form.elements if any(slot.may_be_vector for slot in bound.form.row.operands) else 0
+    for given in _vector_lengths(bound):
         if given != wanted:
             raise _Mismatch(f"{wanted} element{'s' if wanted > 1 else ''} expected, not {given}")
     if bound.effect is Effect.COPY:
         size = bound.sources[2].operand
         if not isinstance(size, Integer) or size.value not in (4, 8, 16):
             raise _Mismatch("the size must be a literal 4, 8 or 16")
+
+
+def _vector_lengths(bound: BoundInstruction) -> Iterator[int]:
+    """The elements given for each operand that may be a vector; of the sources, one at most."""
+    slots = bound.form.row.operands
+    if any(slot.may_be_vector and slot.is_destination for slot in slots):
+        yield len(bound.destinations)
+    sources = [slot for slot in slots if not slot.is_destination]
+    if any(slot.may_be_vector for slot in sources):
+        yield len(bound.sources) - sum(not slot.may_be_vector for slot in sources)
 
 
 def _register_type(name: str, declared: Mapping[str, str]) -> ScalarType:

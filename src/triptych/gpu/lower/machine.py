@@ -29,7 +29,7 @@ from triptych.gpu.lower.emitter import (
     number,
     vector,
 )
-from triptych.gpu.lower.memory import Access, copy_name, emit_inline
+from triptych.gpu.lower.memory import Access, atomic_access, copy_name, emit_inline
 from triptych.gpu.lower.records import Context
 from triptych.gpu.lower.shuffle import SHUFFLE
 
@@ -372,11 +372,14 @@ class LlvmMachine:
         else:
             self._access(access, address, bits)
 
-    def atomic(self, space: str, operation: str, t: ScalarType, address: Value, operands: Sequence[Value]) -> Value:
+    def atomic(
+        self, space: str, operation: str, t: ScalarType, address: Value, operands: Sequence[Value]
+    ) -> Sequence[Value]:
         """See `Machine`."""
-        access = Access(operation, _helper_space(space), t.bytes, 1, t.is_float, t.is_signed)
+        count = 1 if operation == "cas" else len(operands)
+        access = atomic_access(operation, _helper_space(space), t, count)
         old = self._access(access, address, [self._as_bits(t, v) for v in operands])
-        return Value(old if element_type(t) == access.element else self.b.bitcast(old, vector(element_type(t))), False)
+        return [self.bitcast(_bits_type(t), t, Value(part, False)) for part in self._parts(old, count)]
 
     def _as_bits(self, t: ScalarType, value: Value) -> ir.Value:
         wide = self.spread(value)

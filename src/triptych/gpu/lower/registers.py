@@ -171,7 +171,7 @@ class Operands:
     def _unsupported(self, instruction: BoundInstruction, what: str) -> UnsupportedFeature:
         text = instruction.instruction
         return UnsupportedFeature(
-            f"{what} in '{text.opcode}' is not supported (PTX line {text.line})", where=text.where
+            f"{what} in '{text.opcode}' is not supported (PTX line {text.line})", where=text.where, frames=text.frames
         )
 
 

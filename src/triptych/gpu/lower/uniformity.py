@@ -87,9 +87,9 @@ class UniformityMachine:
 
     def atomic(
         self, space: str, operation: str, t: ScalarType, address: Uniformity, operands: Sequence[Uniformity]
-    ) -> Uniformity:
+    ) -> Sequence[Uniformity]:
         """Anything."""
-        return VARYING
+        return [VARYING] * len(operands)
 
     def shuffle(self, t: ScalarType, a: Uniformity, source_lane: Uniformity) -> Uniformity:
         """Anything, unless all lanes hold the same."""

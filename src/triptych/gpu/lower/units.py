@@ -9,11 +9,13 @@ from llvmlite import ir
 
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.types import packed_element
 from triptych.gpu.lower.directed import DIRECTIONS, build_directed, directed_name
 from triptych.gpu.lower.engine import Unit
 from triptych.gpu.lower.memory import (
     Access,
     Helper,
+    atomic_access,
     build_copy,
     copy_name,
     fallback_name,
@@ -53,9 +55,9 @@ def _units_of(instruction: BoundInstruction) -> Iterator[Unit]:
             kind = "load" if instruction.effect is Effect.LOAD else "store"
             yield from _access_units(Access(kind, space, form.type.bytes, form.elements))
         case Effect.ATOMIC:
-            operation = form.get("operation") or "cas"
-            kind = form.type
-            yield from _access_units(Access(operation, space, kind.bytes, 1, kind.is_float, kind.is_signed))
+            t = packed_element(form.type)
+            count = form.lane_bytes // t.bytes
+            yield from _access_units(atomic_access(form.get("operation") or "cas", space, t, count))
         case Effect.COPY:
             yield from _copy_units(form.lane_bytes)
         case _:

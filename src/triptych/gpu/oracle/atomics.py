@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from triptych.gpu.isa.types import ScalarType
-from triptych.gpu.oracle.values import lane_dtype
+from triptych.gpu.isa.types import F32, ScalarType
+from triptych.gpu.oracle.values import Lanes
+
+_FLOATS: Mapping[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 
 _INTEGER: Mapping[str, Callable[[int, int], int]] = {
     "add": lambda old, b: old + b,
@@ -22,16 +26,38 @@ _INTEGER: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-def updated(t: ScalarType, operation: str, old: int, operands: Sequence[int]) -> int:
-    """The new bits of an element (PTX manual, 9.7.13.5); `old` and `operands` are bits too."""
+_NAN = 0x7FFF
+
+
+def updated(t: ScalarType, operation: str, old: int, operands: Sequence[int], space: str) -> int:
+    """The new bits of an element of a space (PTX manual, 9.7.13.5); `old` and `operands` are bits too."""
     if operation == "cas":
         return operands[1] if old == operands[0] else old
-    if t.is_float and operation == "add":
-        kind, whole = lane_dtype(t), np.dtype(f"u{t.bytes}")
-        a, b = (np.array([bits], whole).view(kind) for bits in (old, operands[0]))
-        return int((a + b).view(whole)[0])
+    if t.is_float:
+        floats = [np.array([bits], f"u{t.bytes}").view(_FLOATS[t.name]) for bits in (old, operands[0])]
+        return _update_float(t, operation, *floats, flush=t is F32 and space == "global")
     left, right = (_number(t, bits) for bits in (old, operands[0]))
     return _INTEGER[operation](left, right) & ((1 << t.bits) - 1)
+
+
+def _update_float(t: ScalarType, operation: str, old: Lanes, b: Lanes, *, flush: bool) -> int:
+    """Sums of halves are made in single precision; minima and maxima prefer numbers, and -0 to +0."""
+    if operation == "add":
+        wide = np.promote_types(old.dtype, np.float32)
+        left, right = (_flushed(a, flush).astype(wide) for a in (old, b))
+        new = _flushed((left + right).astype(old.dtype), flush)
+    else:
+        numbers = [a for a in (old, b) if not np.isnan(a)[0]] or [old]
+        new = sorted(numbers, key=lambda a: (float(a[0]), not np.signbit(a)[0]))[0 if operation == "min" else -1]
+    if t.bits == 16 and np.isnan(new)[0]:
+        return _NAN
+    return int(new.view(f"u{t.bytes}")[0])
+
+
+def _flushed(a: Lanes, flush: bool) -> Lanes:
+    """Subnormal singles as zeros of their sign, which sums in global memory take for them."""
+    small = np.abs(a) < np.finfo(np.float32).tiny if flush else np.zeros(a.shape, np.bool_)
+    return np.where(small, np.copysign(np.zeros_like(a), a), a)
 
 
 def _number(t: ScalarType, bits: int) -> int:

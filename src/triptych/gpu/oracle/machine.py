@@ -190,7 +190,9 @@ class NumpyMachine:
         """See `Machine`."""
         self.memory.store(space, t, address, values, self.active)
 
-    def atomic(self, space: str, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes]) -> Lanes:
+    def atomic(
+        self, space: str, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes]
+    ) -> Sequence[Lanes]:
         """See `Machine`."""
         return self.memory.atomic(space, operation, t, address, operands, self.active)
 

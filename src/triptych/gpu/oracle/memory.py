@@ -106,17 +106,20 @@ class WarpMemory:
 
     def atomic(
         self, space: str, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes], active: Mask
-    ) -> Lanes:
-        """Reads, changes and writes one element for each active lane, in ascending order; gives the old values."""
-        places = self._places(space, "atomic", t.bytes, address.tolist(), active)
+    ) -> list[Lanes]:
+        """Reads, changes and writes elements for each active lane, in ascending order; gives the old values."""
+        count = 1 if operation == "cas" else len(operands)
+        places = self._places(space, "atomic", t.bytes * count, address.tolist(), active)
         self._count("atomic", places)
-        results = np.zeros(LANES, unsigned(t.bits))
+        results = np.zeros((count, LANES), unsigned(t.bits))
         bits = [to_bits(t, operand).tolist() for operand in operands]
         for place in places:
-            element, lane = place.data.view(unsigned(t.bits)), place.touch.lane
-            results[lane] = element[0]
-            element[0] = updated(t, operation, int(element[0]), [operand[lane] for operand in bits])
-        return results.view(lane_dtype(t))
+            elements, lane = place.data.view(unsigned(t.bits)), place.touch.lane
+            for index, old in enumerate(elements.tolist()):
+                own = bits if operation == "cas" else bits[index : index + 1]
+                results[index, lane] = old
+                elements[index] = updated(t, operation, old, [operand[lane] for operand in own], place.space)
+        return [row.view(lane_dtype(t)) for row in results]
 
     def copy_to_shared(self, size: int, target: Lanes, source: Lanes, source_size: Lanes, active: Mask) -> None:
         """`size` bytes for each active lane from global to shared memory; from `source_size` on, zeros."""

@@ -9,7 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from triptych.core.cache import cache, key_of
-from triptych.core.errors import UnknownName, UsageError
+from triptych.core.errors import CompileError, UnknownName, UsageError
+from triptych.core.source import SourceLocation
 from triptych.languages.cuda import nvrtc
 from triptych.languages.cuda.includes import included_files
 from triptych.languages.cuda.nvrtc import Compiled
@@ -43,6 +44,7 @@ def compile_source(source: Source, target: str, options: Sequence[str], expressi
         CompileError: with the compiler's own log, at the line of the first error.
     """
     check_target(target)
+    _refuse_nul(source)
     everything = _options(source, target, options)
     key = _key(source, everything, expressions)
     if key is None:
@@ -75,12 +77,28 @@ def _overridden(base: str, options: Sequence[str]) -> bool:
     return base.startswith("--std=") and any(option.lstrip("-").startswith("std=") for option in options)
 
 
+def _refuse_nul(source: Source) -> None:
+    """The compiler reads a source up to its first NUL, and would pass over the rest in silence."""
+    head, nul, _ = source.text.partition("\0")
+    if nul:
+        raise CompileError(
+            "the source has a NUL character, behind which the compiler would read nothing",
+            where=SourceLocation(source.file, source.line + head.count("\n")),
+            hint="remove it",
+        )
+
+
 def _dump(compiled: Compiled) -> bytes:
     return json.dumps(asdict(compiled)).encode()
 
 
 def _compile(source: Source, options: Sequence[str], expressions: Sequence[str]) -> Compiled:
     compiled = nvrtc.compile_program(source.placed_text, source.file, options, expressions)
+    if not compiled.ptx.strip():
+        raise CompileError(
+            f"the compiler made no PTX of {source.file}; its options were {' '.join(options)}",
+            hint="leave out what makes it write something else (-dlto and its like make code for a linker)",
+        )
     return Compiled(_with_own_name(compiled.ptx, source.file), compiled.log, compiled.lowered)
 
 

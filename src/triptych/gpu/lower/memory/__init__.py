@@ -5,7 +5,7 @@ lanes touch neighbouring elements or one element, and goes lane by lane otherwis
 left out, and stops the launch.
 """
 
-from triptych.gpu.lower.memory.access import GENERIC_SITES, Access, needed_by
+from triptych.gpu.lower.memory.access import GENERIC_SITES, Access, atomic_access, needed_by
 from triptych.gpu.lower.memory.copies import build_copy, copy_name, needed_by_copy
 from triptych.gpu.lower.memory.counts import Phases, phases_of
 from triptych.gpu.lower.memory.helper import Helper
@@ -16,6 +16,7 @@ __all__ = [
     "Access",
     "Helper",
     "Phases",
+    "atomic_access",
     "build_copy",
     "copy_name",
     "emit_inline",

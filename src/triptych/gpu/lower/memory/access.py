@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES
+from triptych.gpu.isa.types import ScalarType
 from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, vector
 
 SECTOR_SHIFT = SECTOR_BYTES.bit_length() - 1
@@ -26,14 +27,13 @@ class Access:
     size: int
     """Bytes of an element."""
     count: int = 1
-    is_float: bool = False
-    is_signed: bool = False
+    number: str = ""
+    """How an atomic reads an element: `s` as a signed integer, `f32` … as a float; as an unsigned integer if empty."""
 
     @property
     def name(self) -> str:
         """The helper's symbol."""
-        suffix = "f" if self.is_float else "s" if self.is_signed else ""
-        return f"triptych.{self.kind}.{self.space}.{self.size}x{self.count}{suffix}"
+        return f"triptych.{self.kind}.{self.space}.{self.size}x{self.count}{self.number}"
 
     @property
     def is_atomic(self) -> bool:
@@ -54,7 +54,7 @@ class Access:
     def operands(self) -> int:
         """Value operands."""
         if self.is_atomic:
-            return 2 if self.kind == "cas" else 1
+            return 2 if self.kind == "cas" else self.count
         return self.count if self.kind == "store" else 0
 
     @property
@@ -85,4 +85,10 @@ def needed_by(access: Access) -> tuple[Access, ...]:
     if access.space != "generic":
         return ()
     a = access
-    return tuple(Access(a.kind, space, a.size, a.count, a.is_float, a.is_signed) for space in GENERIC_SITES)
+    return tuple(Access(a.kind, space, a.size, a.count, a.number) for space in GENERIC_SITES)
+
+
+def atomic_access(operation: str, space: str, t: ScalarType, count: int) -> Access:
+    """Atomic operations on `count` neighbouring elements of a type."""
+    number = t.name if t.is_float else "s" if t.is_signed else ""
+    return Access(operation, space, t.bytes, count, number)

@@ -1,13 +1,13 @@
-"""One lane's atomic operation on host memory."""
+"""One lane's atomic operation on one element of host memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
-from triptych.gpu.lower.emitter import DOUBLE, FLOAT, Emitter
+from triptych.gpu.lower.emitter import DOUBLE, FLOAT, HALF, I16, I32, Emitter
 
 if TYPE_CHECKING:
     from triptych.gpu.lower.memory.access import Access
@@ -17,7 +17,8 @@ _UNSIGNED: Mapping[str, str] = {
     "inc": "uinc_wrap", "dec": "udec_wrap",
 }  # fmt: skip
 _SIGNED: Mapping[str, str] = _UNSIGNED | {"min": "min", "max": "max"}
-_FLOAT: Mapping[str, str] = {"add": "fadd", "exch": "xchg"}
+_INFINITIES: Mapping[str, int] = {"f16": 0x7C00, "bf16": 0x7F80}
+_NAN = 0x7FFF
 
 
 def update_element(e: Emitter, access: Access, place: ir.Value, operands: Sequence[ir.Value]) -> ir.Value:
@@ -25,10 +26,73 @@ def update_element(e: Emitter, access: Access, place: ir.Value, operands: Sequen
     if access.kind == "cas":
         pair = e.b.cmpxchg(place, operands[0], operands[1], "monotonic", "monotonic")
         return e.b.extract_value(pair, 0)
-    names = _FLOAT if access.is_float else _SIGNED if access.is_signed else _UNSIGNED
-    operation = names[access.kind]
-    if operation != "fadd":
-        return e.b.atomic_rmw(operation, place, operands[0], "monotonic")
-    kind = DOUBLE if access.size == 8 else FLOAT
-    old = e.b.atomic_rmw(operation, place, e.b.bitcast(operands[0], kind), "monotonic")
-    return e.b.bitcast(old, access.element)
+    b = operands[0]
+    if access.number in _INFINITIES:
+        change = _add_narrow if access.kind == "add" else _extreme_narrow
+        return _replace(e, access, place, lambda old: change(e, access, old, b))
+    if access.number == "f32" and access.space == "global":
+        return _replace(e, access, place, lambda old: _add_flushed(e, old, b))
+    if access.number in ("f32", "f64"):
+        kind = DOUBLE if access.number == "f64" else FLOAT
+        return e.b.bitcast(e.b.atomic_rmw("fadd", place, e.b.bitcast(b, kind), "monotonic"), access.element)
+    names = _SIGNED if access.number == "s" else _UNSIGNED
+    return e.b.atomic_rmw(names[access.kind], place, b, "monotonic")
+
+
+def _replace(e: Emitter, access: Access, place: ir.Value, change: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """Replaces an element by what is made of it, again until nobody else wrote it meanwhile; gives the old bits."""
+    seen = e.variable(access.element, e.b.load(place, typ=access.element))
+    attempt, done = e.block("attempt"), e.block("replaced")
+    e.b.branch(attempt)
+    e.b.position_at_end(attempt)
+    old = e.get(seen, access.element)
+    pair = e.b.cmpxchg(place, old, change(old), "monotonic", "monotonic")
+    e.b.store(e.b.extract_value(pair, 0), seen)
+    e.b.cbranch(e.b.extract_value(pair, 1), done, attempt)
+    e.b.position_at_end(done)
+    return e.get(seen, access.element)
+
+
+def _add_flushed(e: Emitter, old: ir.Value, b: ir.Value) -> ir.Value:
+    """The sum of singles in global memory: subnormals become zeros of their sign (PTX manual, 9.7.13.5)."""
+    left, right = (e.b.bitcast(_flush(e, bits), FLOAT) for bits in (old, b))
+    return _flush(e, e.b.bitcast(e.b.fadd(left, right), I32))
+
+
+def _flush(e: Emitter, bits: ir.Value) -> ir.Value:
+    exponent = e.b.and_(bits, ir.Constant(I32, 0x7F80_0000))
+    small = e.b.icmp_unsigned("==", exponent, ir.Constant(I32, 0))
+    return e.b.select(small, e.b.and_(bits, ir.Constant(I32, 0x8000_0000)), bits)
+
+
+def _add_narrow(e: Emitter, access: Access, old: ir.Value, b: ir.Value) -> ir.Value:
+    """The sum of two f16 or bf16: in single precision and rounded again, which is exact since 24 ≥ 2 · 11 + 2."""
+    if access.number == "f16":
+        total = e.b.fadd(*(e.b.fpext(e.b.bitcast(bits, HALF), FLOAT) for bits in (old, b)))
+        rounded = e.b.bitcast(e.b.fptrunc(total, HALF), I16)
+    else:
+        sixteen = ir.Constant(I32, 16)
+        total = e.b.fadd(*(e.b.bitcast(e.b.shl(e.b.zext(bits, I32), sixteen), FLOAT) for bits in (old, b)))
+        bits = e.b.bitcast(total, I32)
+        even = e.b.and_(e.b.lshr(bits, sixteen), ir.Constant(I32, 1))
+        bits = e.b.add(bits, e.b.add(even, ir.Constant(I32, 0x7FFF)))
+        rounded = e.b.trunc(e.b.lshr(bits, sixteen), I16)
+    return e.b.select(e.b.fcmp_unordered("uno", total, total), ir.Constant(I16, _NAN), rounded)
+
+
+def _extreme_narrow(e: Emitter, access: Access, old: ir.Value, b: ir.Value) -> ir.Value:
+    """The smaller or larger of two f16 or bf16; -0 is below +0, NaN gives way to a number."""
+    magnitude = ir.Constant(I16, 0x7FFF)
+
+    def order(bits: ir.Value) -> ir.Value:
+        negative = e.b.ashr(bits, ir.Constant(I16, 15))
+        return e.b.xor(bits, e.b.and_(negative, magnitude))
+
+    def is_nan(bits: ir.Value) -> ir.Value:
+        return e.b.icmp_unsigned(">", e.b.and_(bits, magnitude), ir.Constant(I16, _INFINITIES[access.number]))
+
+    better = e.b.icmp_signed("<" if access.kind == "min" else ">", order(b), order(old))
+    old_nan, b_nan = is_nan(old), is_nan(b)
+    picked = e.b.select(better, b, old)
+    picked = e.b.select(b_nan, old, e.b.select(old_nan, b, picked))
+    return e.b.select(e.b.and_(old_nan, b_nan), ir.Constant(I16, _NAN), picked)

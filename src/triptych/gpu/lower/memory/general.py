@@ -102,8 +102,10 @@ class _Way:
             index = self.b.mul(lane, ir.Constant(I64, self.access.size))
             if self.access.is_atomic:
                 operands = [self.b.load(self.e.offset(place, index), typ=self.access.element) for place in inputs]
-                old = update_element(self.e, self.access, self.pointer(host), operands)
-                self.b.store(old, self.e.offset(outputs[0], index))
+                for position, place in enumerate(outputs):
+                    there = self.pointer(self.b.add(host, ir.Constant(I64, position * self.access.size)))
+                    own = operands if self.access.kind == "cas" else operands[position : position + 1]
+                    self.b.store(update_element(self.e, self.access, there, own), self.e.offset(place, index))
                 return
             for position, place in enumerate(inputs or outputs):
                 there = self.pointer(self.b.add(host, ir.Constant(I64, position * self.access.size)))
@@ -364,7 +366,7 @@ class _Generic(_Way):
 
     def _call(self, space: str, mask: ir.Value, window: int) -> None:
         a = self.access
-        other = Access(a.kind, space, a.size, a.count, a.is_float, a.is_signed)
+        other = Access(a.kind, space, a.size, a.count, a.number)
         places = self.b.sub(self.helper.addresses, number(vector(I64), window))
         if other.address_type is I32:
             places = self.b.trunc(places, vector(I32))
