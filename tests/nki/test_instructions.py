@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -11,14 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from triptych.core.errors import NkiError, NkiLimitError, TriptychError, UnknownNkiName, UnsupportedFeature
 from triptych.execution.profile import Profile
 from triptych.languages.nki import isa as nisa
-from triptych.languages.nki import isa_dma, isa_gpsimd, isa_scalar, isa_tensor, isa_vector, nki, nki_beta1
 from triptych.languages.nki import language as nl
-from triptych.languages.nki.isa_function import IsaFunction
-from triptych.languages.nki.listing import LISTING
-from triptych.languages.nki.names import missing
+from triptych.languages.nki import nki, nki_beta1
 from triptych.languages.nki.tensors import NkiTensor
 
 Array = NDArray[Any]
@@ -65,20 +60,6 @@ def run(body: Body, inputs: Sequence[Array], *outputs: tuple[tuple[int, ...], An
 
     found: object = nki.jit((one, two, three)[len(inputs) - 1])(*inputs)
     return cast("tuple[Array, ...]", found) if isinstance(found, tuple) else (cast(Array, found),)
-
-
-def refuse(body: Callable[[], object], error: type[TriptychError], message: str) -> None:
-    def kernel(a: NkiTensor) -> NkiTensor:
-        out = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.shared_hbm)
-        nl.store(out, loaded(a))
-        body()
-        return out
-
-    with pytest.raises(error) as caught:
-        nki.jit(kernel).capture(np.zeros((1, 8), F32))
-    assert re.search(message, str(caught.value)), str(caught.value)
-    assert caught.value.where is not None
-    assert caught.value.where.file == __file__
 
 
 def same(found: Array, expected: Array) -> None:
@@ -418,89 +399,3 @@ def test_undefined_data_spreads(name: str, undefined: int, trn2: Profile) -> Non
     kernel(np.zeros((2, 16), F32))
     messages = [finding.message for finding in trn2.launches[-1].findings]
     assert any(message.startswith(f"{undefined} of") for message in messages), messages
-
-
-# what is refused
-
-
-@pytest.mark.parametrize(
-    ("body", "error", "message"),
-    [
-        (lambda: nisa.max8(tile(8, 8), tile(8, 7)), NkiLimitError, "7 elements in each partition; expected 8 to 16384"),
-        (lambda: nisa.max8(tile(8, 8), tile(8, 16385)), NkiLimitError, "16385 elements .* expected 8 to 16384"),
-        (lambda: nisa.max8(tile(8, 9), tile(8, 64)), NkiLimitError, "'dst' .* 9 elements .* expected exactly 8"),
-        (lambda: nisa.max8(tile(4, 8), tile(8, 64)), NkiError, "has 8 partitions, .* has 4"),
-        (lambda: nisa.nc_find_index8(tile(8, 8), tile(8, 64), tile(8, 8)), NkiError,
-         "'dst' .* is float32; expected uint16 or uint32"),
-        (lambda: nisa.nc_find_index8(tile(8, 8, dtype=nl.uint32), tile(8, 64), tile(8, 4)), NkiLimitError,
-         "'vals' .* 4 elements .* expected exactly 8"),
-        (lambda: nisa.nc_match_replace8(tile(8, 64), tile(8, 64), tile(8, 8), imm=tile(8, 1)), NkiError,
-         "operand 'imm' .* expected a number"),
-        (lambda: nisa.bn_stats(tile(8, 6), tile(8, 513)), NkiLimitError,
-         r"513 elements .* limit is 512 \(bn_stats_fmax\)"),
-        (lambda: nisa.bn_aggr(tile(8, 2), tile(8, 7)), NkiError, "7 elements .* no multiple of 3"),
-        (lambda: nisa.tensor_tensor_scan(tile(8, 8), tile(8, 8), tile(8, 9), 0.0, nl.add, nl.add), NkiError,
-         "free total elements 8 != 'data1' free total elements 9"),
-        (lambda: nisa.tensor_tensor_scan(
-            tile(8, 8), tile(8, 8, buffer=nl.psum), tile(8, 8, buffer=nl.psum), 0.0, nl.add, nl.add),
-         NkiError, "both lie in PSUM"),
-        (lambda: nisa.tensor_tensor_scan(tile(8, 8), tile(8, 8), tile(8, 8), 0.0, nl.bitwise_or, nl.add), NkiError,
-         "op0 'bitwise_or' is a bit operation"),
-        (lambda: nisa.tensor_tensor_scan(tile(8, 8), tile(8, 8), tile(8, 8), tile(8, 2), nl.add, nl.add), NkiError,
-         r"expected \[8, 1\] or a number"),
-        (lambda: nisa.tensor_scalar_reduce(tile(8, 8), tile(8, 8), nl.add, 1.0, nl.less, tile(8, 1)), NkiError,
-         "reduce_op is 'less'; the instruction has add, multiply, maximum, minimum"),
-        (lambda: nisa.tensor_scalar_reduce(
-            tile(8, 8), tile(8, 8), nl.add, 1.0, nl.add, tile(8, 1), reduce_cmd=nisa.reduce_cmd.reduce),
-         UnsupportedFeature, "only with reduce_cmd=nisa.reduce_cmd.reset_reduce"),
-        (lambda: nisa.tensor_partition_reduce(tile(8, 8), nl.add, tile(8, 8)), NkiError, "8 partitions; expected 1"),
-        (lambda: nisa.tensor_partition_reduce(tile(1, 8), nl.minimum, tile(8, 8)), NkiError, "op is 'minimum'"),
-        (lambda: nisa.tensor_partition_reduce(tile(1, 8), nl.bitwise_or, tile(8, 8)), NkiError, "works on integers"),
-        (lambda: nisa.select_reduce(tile(8, 8), tile(8, 8), tile(8, 8), 0.0), NkiError,
-         "'predicate' .* float32; expected int8, uint8, int16 or uint16"),
-        (lambda: nisa.range_select(
-            tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), on_false_value=0.0),
-         NkiError, "the engine has only nl.fp32.min"),
-        (lambda: nisa.range_select(
-            tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), range_start=(1 << 24) - 7),
-         NkiLimitError, "the index reaches 16777216"),
-        (lambda: nisa.range_select(tile(8, 8), tile(8, 8), nl.add, nl.less, tile(8, 1), tile(8, 1)), NkiError,
-         "comp_op0 is 'add'"),
-        (lambda: nisa.nc_stream_shuffle(tile(8, 8), tile(8, 8), [0] * 8), NkiError, "8 entries; expected 32"),
-        (lambda: nisa.nc_stream_shuffle(tile(8, 8), tile(8, 8), [32] * 32), NkiError, "the entry 32"),
-        (lambda: nisa.nc_stream_shuffle(tile(8, 8), tile(8, 8), [9] * 32), NkiError, "partition 9; .* has 8"),
-        (lambda: nisa.dma_transpose(tile(8, 4), tile(8, 4)), NkiError, r"\[8, 4\]; expected \[4, 8\]"),
-        (lambda: nisa.dma_transpose(tile(8, 4), tile(4, 8), axes=(0, 1)), NkiError, r"axes \(0, 1\)"),
-        (lambda: nisa.dma_transpose(tile(8, 4), tile(4, 8), dge_mode=nisa.dge_mode.hwdge), NkiError, "16-bit dtype"),
-        (lambda: nisa.exponential(tile(8, 8), tile(8, 8)), NkiError, r"needs NeuronCore-v4 .* trn2 has NeuronCore-v3"),
-        (lambda: nisa.tensor_copy_predicated(tile(8, 8), 0.0, tile(8, 8)), NkiError,
-         "expected uint8, uint16 or uint32"),
-        (lambda: nisa.iota(tile(8, 8), [[1.5, 8]]), NkiError, "expected a whole number"),
-    ],
-)  # fmt: skip
-def test_refused(body: Callable[[], object], error: type[TriptychError], message: str) -> None:
-    refuse(body, error, message)
-
-
-# names
-
-
-def test_what_is_missing_follows_from_what_there_is() -> None:
-    for module, space in (("nki.isa", nisa), ("nki.language", nl)):
-        absent = missing(module, vars(space))
-        assert set(absent) | set(space.__all__) == LISTING[module]
-        assert not set(absent) & set(space.__all__)
-        for name in absent:
-            with pytest.raises(UnknownNkiName, match=rf"{module}.{name} is not implemented"):
-                getattr(space, name)
-    assert "max8" in nisa.__all__
-    assert nl.prod is not np.prod
-    assert nl.prod.__module__.endswith("reductions")
-
-
-def test_every_declaration_is_a_name_of_the_module() -> None:
-    """A function whose name the listing lacks would reach no author."""
-    for part in (isa_dma, isa_gpsimd, isa_scalar, isa_tensor, isa_vector):
-        for name, thing in vars(part).items():
-            if isinstance(thing, IsaFunction):
-                assert getattr(nisa, name) is thing

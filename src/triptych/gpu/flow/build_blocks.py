@@ -66,7 +66,7 @@ def _cut(function: Function) -> list[_Piece]:
         elif isinstance(statement, Instruction):
             piece.instructions.append(statement)
             effect = instruction_effect(statement)
-            if effect.ends_block or effect is Effect.BLOCK_BARRIER:
+            if effect.ends_block or effect.waits:
                 pieces.append(piece)
                 piece = _Piece()
     if piece.instructions or piece.labels:

@@ -44,7 +44,7 @@ class Block:
     @property
     def waits(self) -> bool:
         """Whether the threads of the launch's block wait for each other at its end."""
-        return bool(self.instructions) and instruction_effect(self.instructions[-1]) is Effect.BLOCK_BARRIER
+        return bool(self.instructions) and instruction_effect(self.instructions[-1]).waits
 
     @property
     def only_ends(self) -> bool:

@@ -44,6 +44,19 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Barrier:
+    """The operands of a block barrier."""
+
+    number: Bound
+    threads: Bound | None
+    """How many are to arrive; None: all of the block."""
+    predicate: Bound | None
+    """What a reduction combines."""
+    aligned: bool
+    """Whether all threads of a warp come together, as one that counts in full."""
+
+
+@dataclass(frozen=True, slots=True)
 class BoundInstruction:
     """An instruction whose opcode has a row."""
 
@@ -61,6 +74,16 @@ class BoundInstruction:
     def membermask(self) -> Bound | None:
         """The operand that names the lanes that take part."""
         return self.sources[-1] if self.form.row.has_membermask else None
+
+    @property
+    def barrier(self) -> Barrier | None:
+        """What it says of a barrier of the block."""
+        if not self.effect.is_block_barrier:
+            return None
+        barrier, *rest = self.sources
+        predicate = rest.pop() if self.effect is Effect.BLOCK_REDUCTION else None
+        aligned = self.instruction.mnemonic == "bar" or self.form.has("aligned")
+        return Barrier(barrier, rest[0] if rest else None, predicate, aligned)
 
     @property
     def uses(self) -> frozenset[str]:
@@ -133,8 +156,6 @@ def bind(instruction: Instruction) -> BoundInstruction:
     if form.row.effect.ends_block:
         index = instruction.operands[:1] if form.row.effect is Effect.SWITCH else ()
         return BoundInstruction(instruction, form, (), tuple(Bound(o, U32) for o in index))
-    if form.row.effect is Effect.BLOCK_BARRIER:
-        return BoundInstruction(instruction, form, (), tuple(Bound(o, U32) for o in instruction.operands))
     destinations: list[Bound] = []
     sources: list[Bound] = []
     given = list(_flatten_pairs(instruction, form))
@@ -164,6 +185,12 @@ def _assign(instruction: Instruction, form: Form, given: list[Operand]) -> Itera
     if not least + paired <= len(given) <= len(slots):
         expected = form.row.syntax.partition(" ")[2]
         raise _error(instruction, f"'{instruction.opcode}' takes the operands '{expected}'")
-    written = iter(given)
+    written, left, needed = iter(given), len(given), least + paired
     for slot in form.row.operands:
-        yield slot, Register(slot.name) if slot.implied else next(written, None)
+        if slot.implied:
+            yield slot, Register(slot.name)
+        elif slot.optional and not slot.paired and left <= needed:
+            yield slot, None
+        else:
+            left, needed = left - 1, needed - (slot.paired or not slot.optional)
+            yield slot, next(written)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.table import Effect, Form, Pipe, row
 
-_BLOCK, _LANES = "Waits until all threads of the block arrive.", "Waits until the lanes of the mask arrive."
+_BLOCK, _LANES = "Waits until b threads, or all of the block, arrive.", "Waits until the lanes of the mask arrive."
 
 
-def _control(syntax: str, section: str, summary: str, effect: Effect, counts: str | None = None) -> None:
+def _control(
+    syntax: str,
+    section: str,
+    summary: str,
+    effect: Effect,
+    counts: str | None = None,
+    groups: Mapping[str, str] | None = None,
+) -> None:
     def carried_out_by_the_executor(m: Machine[V], f: Form) -> None:
         raise AssertionError(f"{syntax} has no meaning over the primitives")
 
     carried_out_by_the_executor.__doc__ = summary
-    row(syntax, section=section, pipe=Pipe.CONTROL, effect=effect, counts=counts)(carried_out_by_the_executor)
+    add = row(syntax, section=section, pipe=Pipe.CONTROL, effect=effect, counts=counts, groups=groups)
+    add(carried_out_by_the_executor)
 
 
 _control("bra{.uni} target", "9.7.12.3", "Goes to a label.", Effect.BRANCH, "branches")
@@ -24,6 +34,19 @@ _control(
 _control("ret{.uni}", "9.7.12.6", "Ends the thread (in a kernel).", Effect.END)
 _control("exit", "9.7.12.7", "Ends the thread.", Effect.END)
 _control("trap", "9.7.19.4", "Stops the launch with an error.", Effect.TRAP)
-_control("bar.sync a:u32", "9.7.13.1", _BLOCK, Effect.BLOCK_BARRIER, "barriers")
-_control("barrier.sync{.aligned} a:u32", "9.7.13.1", _BLOCK, Effect.BLOCK_BARRIER, "barriers")
+for _name, _aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
+    _control(f"{_name}.sync{_aligned} a:u32, b:u32?", "9.7.13.1", _BLOCK, Effect.BLOCK_BARRIER, "barriers")
+    _control(
+        f"{_name}.arrive{_aligned} a:u32, b:u32", "9.7.13.1", "Counts as arrived, without waiting.",
+        Effect.BLOCK_ARRIVAL, "barriers",
+    )  # fmt: skip
+    _control(
+        f"{_name}.red.popc{_aligned}.u32 d, a:u32, b:u32?, c:pred", "9.7.13.1",
+        "Waits as `bar.sync`; d = in how many of the threads c holds.", Effect.BLOCK_REDUCTION, "barriers",
+    )  # fmt: skip
+    _control(
+        f"{_name}.red.operation{_aligned}.pred d, a:u32, b:u32?, c:pred", "9.7.13.1",
+        "Waits as `bar.sync`; d = whether c holds in all or any of the threads.", Effect.BLOCK_REDUCTION, "barriers",
+        {"operation": "and or"},
+    )  # fmt: skip
 _control("bar.warp.sync membermask:u32", "9.7.13.2", _LANES, Effect.WARP_BARRIER, "barriers")

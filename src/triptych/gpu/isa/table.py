@@ -54,6 +54,10 @@ class Effect(Enum):
     """Lanes of the warp exchange values."""
     WARP_BARRIER = "warp barrier"
     BLOCK_BARRIER = "block barrier"
+    BLOCK_REDUCTION = "block reduction"
+    """A block barrier whose threads all get what they gave, combined."""
+    BLOCK_ARRIVAL = "block arrival"
+    """Counts at a block barrier without waiting there."""
     BRANCH = "branch"
     SWITCH = "switch"
     """A branch to the label of a list that an index picks."""
@@ -74,12 +78,23 @@ class Effect(Enum):
     @property
     def has_meaning(self) -> bool:
         """Whether the row's meaning says what it does; executors carry control flow and barriers out themselves."""
-        return self not in _CONTROL and self not in (Effect.WARP_BARRIER, Effect.BLOCK_BARRIER)
+        return self not in _CONTROL and not self.is_block_barrier and self is not Effect.WARP_BARRIER
+
+    @property
+    def waits(self) -> bool:
+        """Whether the threads of the launch's block wait for each other at it."""
+        return self in (Effect.BLOCK_BARRIER, Effect.BLOCK_REDUCTION)
+
+    @property
+    def is_block_barrier(self) -> bool:
+        """Whether it arrives at a barrier of the launch's block."""
+        return self.waits or self is Effect.BLOCK_ARRIVAL
 
 
 _CONTROL = frozenset((Effect.BRANCH, Effect.SWITCH, Effect.END, Effect.TRAP))
 _WITHOUT_DESTINATION = _CONTROL | {
     Effect.STORE, Effect.COPY, Effect.ORDER, Effect.WARP_BARRIER, Effect.BLOCK_BARRIER,
+    Effect.BLOCK_ARRIVAL,
 }  # fmt: skip
 
 

@@ -47,8 +47,10 @@ class _Finder:
 
     def visit(self, instruction: BoundInstruction) -> bool:
         """Joins an instruction's results into its destinations; whether anything changed."""
-        if not instruction.effect.has_meaning or not instruction.destinations:
+        if not instruction.destinations:
             return False
+        if not instruction.effect.has_meaning:  # a reduction gives nothing to lanes that do not wait
+            return sum(self._join(name, VARYING) for bound in instruction.destinations for name in _targets(bound)) > 0
         sources = [self.uniformity_of(bound.operand) for bound in instruction.sources]
         result = instruction.form.row.meaning(self.machine, instruction.form, *sources)
         results: Sequence[Uniformity] = (result,) if isinstance(result, Uniformity) else tuple(result)

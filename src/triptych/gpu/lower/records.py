@@ -17,7 +17,14 @@ EXITED = 0x7FFF_FFFF
 SCRATCH_BYTES = 1024
 """A worker's memory for the vectors of one access: 32 lanes of at most 32 bytes."""
 WAITING = 0x4000_0000
-"""Added to a lane's next block while it waits at a block barrier."""
+"""Added to a lane's next block while it waits at a block barrier, the barrier's number above `BARRIER_SHIFT`."""
+BARRIER_SHIFT = 24
+WRAPPED = 0x2000_0000
+"""Added to a block's number where its turn comes after those from the warp's `offset` on."""
+BARRIERS = 16
+"""Named barriers of a block (PTX manual, 9.7.13.1)."""
+PATIENCE = 64
+"""Iterations of waiting loops that a warp runs before it lets others run."""
 
 
 class Outcome:
@@ -25,9 +32,12 @@ class Outcome:
 
     DONE = 0
     BARRIER = 1
+    """All its live lanes wait for others."""
     DIVERGED = 2
     CONVERGED = 3
     STOPPED = 4
+    YIELDED = 5
+    """It waits in a loop; others may run."""
 
 
 class Need:
@@ -35,6 +45,10 @@ class Need:
 
     NOTHING = 0
     MASKED_FORM = 1
+    SLOTS = 2
+    """Room for more blocks, so that those that are held and wait need not be all."""
+    PATIENCE = 3
+    """All blocks that this worker holds wait in loops, and it may not take more."""
 
 
 class FaultKind:
@@ -48,6 +62,10 @@ class FaultKind:
     BUDGET = 6
     TRAP = 7
     PARTED_WARP = 8
+    BARRIER_NUMBER = 9
+    BARRIER_THREADS = 10
+    BARRIER_MISMATCH = 11
+    DEADLOCK = 12
 
 
 class Record(ctypes.Structure):
@@ -69,29 +87,57 @@ def _fields(names: str) -> list[tuple[str, type]]:
     return [(name, ctypes.c_int64) for name in names.split()]
 
 
+_BLOCK_FIELDS = "block_index ctaid_x ctaid_y ctaid_z shared local warps barriers arrivals"
+
+
+class Slot(Record):
+    """A block that a worker holds while another runs: what of the context is the block's. Free: `block_index` < 0."""
+
+    _fields_ = _fields(_BLOCK_FIELDS)
+
+
 class Context(Record):
-    """One worker's view of a launch."""
+    """One worker's view of a launch.
+
+    `arrivals` are the barriers at which threads of the block have arrived, as bits. Of the `slot_count` slots, `wanted`
+    may be in use, at most `slot_limit`; the block that runs is that of slot `cursor`. `progress` counts what shows that
+    the worker does not only wait: blocks and warps that ended, barriers that completed. `spins` counts the iterations
+    of loops that waited.
+    """
 
     _fields_ = _fields(
-        "next_block total_blocks block_index ctaid_x ctaid_y ctaid_z nctaid_x nctaid_y nctaid_z ntid_x ntid_y ntid_z"
-        " threads warp_count thread_indices index_stride parameters shared shared_size local local_size frames"
-        " frame_size warps sites block_counts divergent_counts stop_block budget converged masked storages"
-        " storage_count symbols barriers warp_index fault_kind fault_site fault_address fault_lane fault_warp"
-        " fault_block done_blocks fault_size scratch"
-        " site_count"
+        f"{_BLOCK_FIELDS} next_block total_blocks nctaid_x nctaid_y nctaid_z ntid_x ntid_y ntid_z"
+        " threads warp_count thread_indices index_stride parameters shared_size local_size"
+        " sites block_counts divergent_counts stop_block budget converged masked storages"
+        " storage_count symbols warp_index fault_kind fault_site fault_address fault_lane fault_warp"
+        " fault_block done_blocks fault_size scratch site_count"
+        " slots slot_count slot_limit wanted cursor held progress turn_progress idle_turns spins envreg_1 envreg_2"
     )
 
 
 class Warp(Record):
     """A warp between two runs of its code.
 
-    `fuel` counts its loop iterations down to the next look at the stop flag; `spent` are those before.
+    `fuel` counts its loop iterations down to the next look at the stop flag; `spent` are those before. `patience`
+    counts those of waiting loops down to the next yield. Parted lanes at blocks from `offset` on run before the others.
+    `barrier` is where all live lanes wait while they are together. `results` says for each lane that waits for a
+    reduction where in the frame its result goes: 2 · byte offset + whether it is a predicate, or -1.
     """
 
     _fields_ = [
-        *_fields("status resume mask index frame fuel spent mode"),
+        *_fields("status resume mask index frame fuel spent mode patience offset barrier"),
         *((f"next_blocks_{i}", ctypes.c_int64) for i in range(WARP_SIZE // 2)),
+        *((f"results_{i}", ctypes.c_int64) for i in range(WARP_SIZE // 2)),
     ]
+
+
+class Barrier(Record):
+    """A block's barrier between two completions; meaningless unless the block's `arrivals` name it.
+
+    `arrived` counts threads, those of whole warps by full warps; `threads` is how many complete it, 0 all live ones.
+    """
+
+    _fields_ = _fields("arrived live threads reduces count every any line")
 
 
 class Site(Record):
