@@ -10,19 +10,15 @@ import typer
 
 from generators.markdown import code, table
 from triptych.cli.main import app
+from triptych.cli.terminal import EXIT_STATUSES
 
 _HEAD = """\
 # The command line
 
 `triptych COMMAND --help` prints what stands here. Errors and progress go to standard error.
 
-| exit status | meaning |
-| --- | --- |
-| 0 | all is well |
-| 1 | a check found something, or `demo` computed something wrong |
-| 2 | a wrong use, or an error |
-| 130 | interrupted by Ctrl-C |
-
+"""
+_BEHIND_STATUSES = """\
 Under `run` the status of the script itself goes first, where it is not 0.
 
 The JSON of `run` and `demo` (`"schema": "triptych.run/1"`) is described by
@@ -41,7 +37,14 @@ def page() -> str:
     """The page's Markdown."""
     group = cast("Any", typer.main.get_command(app))
     commands: Mapping[str, Any] = group.commands
-    return _HEAD + "".join(_section(name, command) for name, command in commands.items()).rstrip() + "\n"
+    statuses = table(("exit status", "meaning"), [(str(status), text) for status, text in EXIT_STATUSES.items()])
+    return (
+        _HEAD
+        + statuses
+        + _BEHIND_STATUSES
+        + "".join(_section(name, command) for name, command in commands.items()).rstrip()
+        + "\n"
+    )
 
 
 def _section(name: str, command: Any) -> str:  # noqa: ANN401  click's command, which typer vendors or not

@@ -25,7 +25,7 @@ def names_of(row: CounterRow) -> Sequence[str]:
     """The names of a row's family; those of levels of memory are the model's own."""
     if "<level>" not in row.pattern:
         return row.names
-    return [row.named(level.name) for levels in LEVELS.values() for level in levels]
+    return [row.named(level.label) for levels in LEVELS.values() for level in levels]
 
 
 def page() -> str:

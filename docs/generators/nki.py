@@ -7,10 +7,10 @@ from dataclasses import fields
 from types import ModuleType
 
 from generators.markdown import code, first_paragraph, signature, table
+from triptych.chips import targets
 from triptych.languages.nki import isa, language
 from triptych.languages.nki.names import missing
-from triptych.neuron.isa import HARDWARE, ROWS, Row
-from triptych.neuron.isa.hardware import TARGET_ALIASES
+from triptych.neuron.isa import ROWS, Row, hardware
 
 _HEAD = """\
 # NKI
@@ -45,7 +45,8 @@ def _cells(row: Row) -> tuple[str, ...]:
         name = code(f"{mark}{rule.name}{'?' * rule.optional}{'#' * rule.immediate}")
         operands.append(f"{name} {spaces}".rstrip() + (f" ({'; '.join(limits)})" if limits else ""))
     attributes = ", ".join(code(f"{name}={value!r}") for name, value in row.attributes.items())
-    return code(row.name), engines, f"v{row.generation}", ", ".join(operands), attributes, row.cost.value, row.source
+    since = f"v{row.core_generation}"
+    return code(row.name), engines, since, ", ".join(operands), attributes, row.cost.value, row.source
 
 
 def _range(least: int, most: int) -> str:
@@ -55,10 +56,11 @@ def _range(least: int, most: int) -> str:
 def _limits() -> Iterator[str]:
     yield "## Limits\n\n"
     rows: list[tuple[str, ...]] = []
-    for field in fields(next(iter(HARDWARE.values()))):
-        rows.append((code(field.name), *(_value(getattr(one, field.name)) for one in HARDWARE.values())))
-    yield table(("limit", *HARDWARE), rows)
-    yield "".join(f"{code(alias)} is {code(target)}. " for alias, target in TARGET_ALIASES.items()).rstrip() + "\n\n"
+    limits = [hardware(target) for target in targets("neuron")]
+    for field in fields(limits[0]):
+        rows.append((code(field.name), *(_value(getattr(one, field.name)) for one in limits)))
+    yield table(("limit", *(one.target for one in limits)), rows)
+    yield "A target may also be named by any other name of its chip, such as its generation (`gen3`).\n\n"
 
 
 def _value(value: object) -> str:

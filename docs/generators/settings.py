@@ -15,7 +15,7 @@ does not take is a `SettingError` that names the variable.
 """
 _FOOT = """\
 One variable of AWS's own is read as well, by the NKI front end: `NEURON_PLATFORM_TARGET_OVERRIDE` names the compile
-target (`trn1`, `inf2`, `gen2`, `trn2`, `gen3`, `trn3` or `gen4`) and goes before every setting.
+target, by any name of its [chip](chips.md) (`trn2`, `gen3`), and goes before every setting.
 """
 
 

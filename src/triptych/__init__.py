@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from triptych.core.counters import Counter, Counters, Provenance
     from triptych.core.errors import (
         ArgumentError,
+        AssertionFailure,
         BudgetExceeded,
         ChipError,
         CompileError,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
         PtxSyntaxError,
         SettingError,
         TriptychError,
+        UnknownCounter,
         UnknownName,
+        UnknownNkiName,
         UnsupportedFeature,
         UnsupportedInstruction,
         UsageError,
@@ -37,8 +40,8 @@ if TYPE_CHECKING:
     from triptych.core.settings import Settings, scope, settings
     from triptych.execution import plans as plans
     from triptych.execution.arrays import Array, empty, zeros
-    from triptych.execution.memory import data_ptr
     from triptych.execution.launch_report import LaunchReport
+    from triptych.execution.memory import data_ptr
     from triptych.execution.profile import Profile, profile
     from triptych.languages import cuda as cuda
     from triptych.languages import nki as nki
@@ -59,9 +62,10 @@ _ORIGINS = {
     "triptych.core.checks": "Severity",
     "triptych.core.counters": "Counter Counters Provenance",
     "triptych.core.errors": (
-        "ArgumentError BudgetExceeded ChipError CompileError DeadlockError KernelFault LaunchError LaunchInterrupted"
-        " MemoryFault NkiError NkiLimitError PlanError PtxSyntaxError SettingError TriptychError UnknownName"
-        " UnsupportedFeature UnsupportedInstruction UsageError"
+        "ArgumentError AssertionFailure BudgetExceeded ChipError CompileError DeadlockError KernelFault"
+        " LaunchError LaunchInterrupted MemoryFault NkiError NkiLimitError PlanError PtxSyntaxError"
+        " SettingError TriptychError UnknownCounter UnknownName UnknownNkiName UnsupportedFeature"
+        " UnsupportedInstruction UsageError"
     ),
     "triptych.core.launches": "Finding Line",
     "triptych.core.settings": "Settings scope settings",
@@ -75,6 +79,7 @@ _NAMES = {name: origin for origin, names in _ORIGINS.items() for name in names.s
 __all__ = [
     "ArgumentError",
     "Array",
+    "AssertionFailure",
     "BudgetExceeded",
     "ChipError",
     "CompileError",
@@ -98,7 +103,9 @@ __all__ = [
     "Settings",
     "Severity",
     "TriptychError",
+    "UnknownCounter",
     "UnknownName",
+    "UnknownNkiName",
     "UnsupportedFeature",
     "UnsupportedInstruction",
     "UsageError",

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from triptych.chips import DEFAULT_BY_MACHINE, Chip, GpuChip, NeuronChip, load, names
+from triptych.chips import DEFAULT_BY_MACHINE, Chip, GpuChip, NeuronChip, load, names, targets
 from triptych.core.errors import ChipError, UnknownName
+from triptych.core.gpu_targets import CAPABILITIES, capability_of, target_of_ptx
 
 EXPECTED = (
     *("v100", "t4", "a100-40", "a100-80", "a10", "l4", "l40s", "rtx4090", "rtx5090", "h100", "h100-pcie", "h200"),
@@ -115,3 +116,35 @@ def test_importing_chips_is_cheap() -> None:
     code = f"import sys, triptych.chips; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_targets_are_those_of_the_chips() -> None:
+    assert targets("neuron") == ("inf2", "trn1", "trn2", "trn3")
+    assert "sm_90" in targets("gpu")
+    for name in EXPECTED:
+        chip = load(name)
+        if isinstance(chip, NeuronChip):
+            assert chip.target == chip.name  # a Neuron target is looked up among the chips
+        else:
+            assert capability_of(chip.target) in CAPABILITIES
+
+
+@pytest.mark.parametrize(("generation", "name"), [("gen2", "trn1"), ("gen3", "trn2"), ("gen4", "trn3")])
+def test_a_generation_of_neuron_cores_names_its_training_chip(generation: str, name: str) -> None:
+    chip = load(generation)
+    assert isinstance(chip, NeuronChip)
+    assert (chip.name, chip.core_generation) == (name, generation)
+
+
+@pytest.mark.parametrize(
+    ("target", "capability"),
+    [("sm_80", 80), ("sm_90a", 90), ("sm_100f", 100), ("sm_9", None), ("sm_90b", None), ("trn2", None), ("", None)],
+)
+def test_capability_of_a_target(target: str, capability: int | None) -> None:
+    assert capability_of(target) == capability
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_80"])
+def test_target_of_a_ptx_text(target: str) -> None:
+    assert target_of_ptx(f".version 9.0\n.target {target}, debug\n.address_size 64\n") == target
+    assert target_of_ptx(".version 9.0\n") is None

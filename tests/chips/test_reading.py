@@ -121,8 +121,8 @@ def test_unknown_family(family: str) -> None:
 def test_malformed_words() -> None:
     line = 'target = { value = "hopper", source = "me" }'
     assert 'expected a compile target such as "sm_90"' in complaint(with_line("target", line))
-    line = 'generation = { value = "v3", source = "me" }'
-    assert "expected gen2, gen3 or gen4" in complaint(with_line("generation", line, TRN2))
+    line = 'core_generation = { value = "v3", source = "me" }'
+    assert 'expected a generation of NeuronCore such as "gen3"' in complaint(with_line("core_generation", line, TRN2))
 
 
 def test_not_toml() -> None:

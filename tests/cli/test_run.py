@@ -157,7 +157,7 @@ def test_a_check_without_a_launch_for_it_is_said(tmp_path: Path) -> None:
 
 def test_the_help_lists_the_checks() -> None:
     help_text = " ".join(triptych("run", "--help", COLUMNS="300").stdout.split())
-    assert "Always on: memcheck, trap, budget, deadlock. On by default: initcheck, outputcheck, racecheck" in help_text
+    assert "Always on: memcheck, assert, trap, budget, deadlock. On by default: initcheck, outputcheck, racecheck" in help_text
 
 
 def test_a_script_that_is_not_there() -> None:

@@ -13,7 +13,7 @@ from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 
 ALWAYS = {
-    "gpu": ("memcheck", "trap", "budget", "deadlock"),
+    "gpu": ("memcheck", "assert", "trap", "budget", "deadlock"),
     "neuron": ("memcheck",),
 }
 DEFAULT = {
@@ -58,7 +58,7 @@ def test_a_check_on_request_is_in_force_where_it_is_named(monkeypatch: pytest.Mo
 
 
 def test_a_finding_names_a_row() -> None:
-    with pytest.raises(ValueError, match="'memchek' is not in the table of checks: memcheck, trap"):
+    with pytest.raises(ValueError, match="'memchek' is not in the table of checks: memcheck, assert, trap"):
         Finding("memchek", Severity.ERROR, "a message")
     where = SourceLocation("k.py", 7)
     assert Finding.of(RACECHECK, "a message", where) == Finding("racecheck", Severity.ERROR, "a message", where)

@@ -207,4 +207,4 @@ def test_readers_name_known_counters() -> None:
     with pytest.raises(UnknownCounter, match="unknown counter 'floor'"):
         known_counters("branches", "floor")
     with pytest.raises(UnknownCounter, match=r"unknown counter 'global\.load\.byte'"):
-        Level("L3", ("global.load.byte",), 1, True)
+        Level("l3", "L3", "L3", ("global.load.byte",), (), lambda chip: 1.0)

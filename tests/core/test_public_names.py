@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import triptych
+from triptych.core import errors
 
 HEAVY = ("numpy", "triton", "torch", "llvmlite", "rich", "typer", "ml_dtypes")
 
@@ -30,6 +31,15 @@ def test_every_public_name_is_there_and_documented(name: str) -> None:
     value = getattr(triptych, name)
     assert value.__doc__
     assert name in dir(triptych)
+
+
+def test_every_error_of_the_catalogue_is_public() -> None:
+    catalogue = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
+    kinds = {name: kind for name, kind in catalogue.items() if issubclass(kind, errors.TriptychError)}
+    assert len(kinds) > 20
+    for name, kind in kinds.items():
+        assert name in triptych.__all__, name
+        assert getattr(triptych, name) is kind
 
 
 def test_unknown_names_are_attribute_errors() -> None:

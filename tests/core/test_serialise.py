@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from triptych.core.arrays import AddressSpace, Handle, Storage, contiguous_strides
+from triptych.core.decode import PlanDecoder
 from triptych.core.dtypes import DTYPES
+from triptych.core.encode import PlanEncoder
 from triptych.core.errors import PlanError
+from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
 from triptych.core.plan import (
     CONSTANT_LIMIT,
+    NODES,
     Allocate,
     Argument,
-    Block,
     Choose,
     Constant,
     Copy,
@@ -28,6 +30,8 @@ from triptych.core.plan import (
     Plan,
     Program,
     Scalar,
+    Struct,
+    fields_of,
 )
 from triptych.core.serialise import Serialised, deserialise, digest, pack, serialise, unpack
 
@@ -49,7 +53,7 @@ def random_plan(seed: int) -> Plan:
         Scalar(DTYPES["s64"], values.randrange(-(2**63), 2**63)),
         Scalar(DTYPES["f64"], struct.unpack("<d", values.randbytes(8))[0]),
         Scalar(F32, values.choice([math.inf, -math.inf, -0.0, 1e-45])),
-        Block(values.randbytes(values.randrange(40))),
+        Struct(values.randbytes(values.randrange(40))),
     )
     launch = Launch("p", "kernel", (values.randrange(1, 99), 1, 2), (32, 1, 1), arguments, 64, (1, 1, 2), True)
     host = values.randbytes(values.randrange(1, 300))
@@ -112,6 +116,35 @@ def test_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == digest(plan)
+
+
+def test_the_form_is_pinned() -> None:
+    """A plan that was named by an earlier version keeps its name."""
+    space = AddressSpace()
+    a, b, host = space.place("a", 256), space.place("b", 256), space.place("host", 3)
+    arguments = (handle(a, 8, 2, offset=4), Scalar(DTYPES["s64"], -5), Scalar(F32, -0.0), Struct(b"\1\2"))
+    launch = Launch("p", "k", (3, 1, 2), (32, 1, 1), arguments, 64, (1, 1, 2), True)
+    nodes: tuple[Node, ...] = (
+        Allocate(b),
+        Constant(host, b"abc"),
+        Fill(handle(b, 16), 1.5),
+        Fill(handle(b, 16, dtype="s32"), -9),
+        Copy(handle(b, 4, 4), handle(a, 4, 4)),
+        launch,
+        Choose(("x", "y"), (Plan((launch,)), Plan((launch, launch), {"q": PROGRAM}))),
+    )
+    assert {type(node) for node in nodes} == set(NODES.values())
+    plan = Plan(nodes, {"p": PROGRAM}, (handle(a, 3),), (handle(b, 4),))
+    assert digest(plan) == "767305e58e454e9744c1a3c5a7348951e65cc7dccaac8bc14731d1a93e31c9da"
+    assert unpack(pack(plan)) == plan
+    assert plan.made == {b, host}
+
+
+@pytest.mark.parametrize("kind", NODES.values(), ids=lambda kind: kind.__name__)
+def test_every_field_of_a_node_is_of_a_type_that_is_written_and_read(kind: type[Node]) -> None:
+    written, read = PlanEncoder().types, PlanDecoder({}).types
+    assert set(fields_of(kind).values()) <= written
+    assert written == read
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -188,6 +221,7 @@ def test_inconsistent_plans_are_refused() -> None:
     launch = Launch("p", "k", (1, 1, 1), (1, 1, 1), ())
     check("bytes 0 to 68 do not lie in storage 'a', which has 64", Fill(handle(storage, 17), 0))
     check("bytes -4 to 0", Fill(handle(storage, 1, offset=-4), 0))
+    check("program 'p': unknown language 'logo'", launch, programs={"p": replace(PROGRAM, language="logo")})
     check("no program 'q'; the plan has: p", replace(launch, program="q"))
     check(r"grid \(0, 1, 1\)", replace(launch, grid=(0, 1, 1)))
     check("expected the same dtype and shape", Copy(handle(storage, 4), handle(other, 5)))

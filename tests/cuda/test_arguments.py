@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import triptych as tt
-from triptych.core.arrays import Handle
 from triptych.core.errors import ArgumentError
-from triptych.core.plan import Argument, Block, Scalar
+from triptych.core.handles import Handle
+from triptych.core.plan import Argument, Scalar, Struct
 from triptych.execution.memory import Memory
 from triptych.languages.arguments import convert
 from triptych.languages.parameters import Parameter, parse_type
@@ -210,7 +210,7 @@ STRUCT = np.dtype([("count", "i4"), ("value", "f4")], align=True)
     ],
 )
 def test_structs_by_value(value: object) -> None:
-    assert one("b8", value, "Pair", size=8) == Block(bytes(Pair(3, 1.5)))
+    assert one("b8", value, "Pair", size=8) == Struct(bytes(Pair(3, 1.5)))
 
 
 @pytest.mark.parametrize("value", [b"1234567", 3, 1.5, None, "12345678", [1, 2], np.zeros(2, STRUCT), np.float32(1)])
@@ -221,8 +221,8 @@ def test_structs_of_another_size(value: object) -> None:
 
 @pytest.mark.parametrize("value", [1.5, np.float32(1.5), np.float16(1.5)])
 def test_half_by_value(value: object) -> None:
-    assert one("b8", value, "__half", size=2) == Block(np.float16(1.5).tobytes())
-    assert one("b8", value, "__nv_bfloat16", size=2) == Block(ml_dtypes.bfloat16(1.5).tobytes())
+    assert one("b8", value, "__half", size=2) == Struct(np.float16(1.5).tobytes())
+    assert one("b8", value, "__nv_bfloat16", size=2) == Struct(ml_dtypes.bfloat16(1.5).tobytes())
 
 
 def test_counts() -> None:

@@ -12,7 +12,7 @@ import triptych as tt
 from triptych.core.errors import CompileError, UnknownName, UnsupportedInstruction, UsageError
 from triptych.core.settings import scope
 from triptych.languages.cuda import nvrtc
-from triptych.languages.cuda.compiling import CACHE_KIND, check_options
+from triptych.languages.cuda.compiling import CACHE_KIND, check_options, listed
 from triptych.languages.cuda.includes import included_files
 from triptych.languages.cuda.toolkit import STUBS, toolkit
 
@@ -140,6 +140,7 @@ def test_options() -> None:
 
 def test_folders_of_headers_become_absolute() -> None:
     here = Path.cwd()
+    assert listed(["-I", "saxpy<float>"]) == ("-I", "saxpy<float>")  # names are no options
     assert check_options(["-I", "a", "-Ib", "--include-path=c", "-I/d", "-DN"]) == (
         f"--include-path={here}/a", f"--include-path={here}/b", f"--include-path={here}/c", "--include-path=/d", "-DN"
     )  # fmt: skip

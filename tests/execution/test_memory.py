@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from triptych.core.arrays import ALLOCATION_ALIGNMENT
+from triptych.core.handles import ALLOCATION_ALIGNMENT
 from triptych.core.errors import ArgumentError
 from triptych.execution.host_memory import view
 from triptych.execution.memory import Memory

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triptych.core.arrays import AddressSpace, Handle, Storage, contiguous_strides
+from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError, LaunchError, MemoryFault, PlanError
 from triptych.core.plan import Allocate, Choose, Constant, Copy, Fill, Launch, Plan, Program, Scalar

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.arrays import AddressSpace, Handle, Storage, contiguous_strides
 from triptych.core.counter_table import COUNTER_ROW
 from triptych.core.dtypes import dtype_of
-from triptych.core.plan import Argument, Block, Launch, Program, Scalar
+from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
+from triptych.core.plan import Argument, Launch, Program, Scalar, Struct
 from triptych.gpu import run_launch
 from triptych.gpu.oracle import run_launch_slowly
 
@@ -53,7 +53,7 @@ def place(arrays: Sequence[Given], space: AddressSpace) -> tuple[list[Argument],
         elif isinstance(given, np.generic):
             arguments.append(Scalar(dtype_of(given.dtype), given.item()))
         else:
-            arguments.append(Block(given) if isinstance(given, bytes) else given)
+            arguments.append(Struct(given) if isinstance(given, bytes) else given)
     return arguments, memory
 
 

@@ -225,7 +225,7 @@ FAULTS = {
     "guarded trap": ("setp.eq.u32 %p1, %r0, 3; @%p1 trap;", KernelFault),
     "a shuffle without its partners": (
         "setp.lt.u32 %p1, %r0, 7; @%p1 bra on; shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1; add.u32 %r1, %r1, %r2;"
-        "on: st.global.u32 [%d1], %r1;",
+        "on: bar.warp.sync -1; st.global.u32 [%d1], %r1;",
         DeadlockError,
     ),
     "a dynamic parameter address": (

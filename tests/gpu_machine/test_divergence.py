@@ -1,5 +1,7 @@
 """Lanes that part and meet again: values, counters, and what is refused."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,17 @@ extern "C" __global__ void parted(int* y) {
   if (x & 1) x = __shfl_down_sync(~0u, x, 1) + 5;
   else x = __shfl_down_sync(~0u, x, 2) * 3;
   y[threadIdx.x] = x;
+}
+extern "C" __global__ void behind(const int* trips, int* y) {
+  int x = trips[threadIdx.x];
+  unsigned odd = __ballot_sync(~0u, x & 1);
+  int own = x & 1 ? x : 100;
+  // The compiler is kept from joining the lanes before the shuffles, each of which names one side.
+  asm volatile("{ .reg .pred p; .reg .b32 n; setp.ne.u32 p, %1, 0; @p bra odd%=; vote.sync.ballot.b32 n, 1, %3;"
+               " popc.b32 n, n; add.u32 %0, %0, n; bra both%=; odd%=: vote.sync.ballot.b32 n, 1, %2;"
+               " popc.b32 n, n; add.u32 %0, %0, n; both%=: vote.sync.ballot.b32 n, 1, -1; }"
+               : "+r"(own) : "r"(x & 1), "r"(odd), "r"(~odd));
+  y[threadIdx.x] = own + 7 * __popc(__ballot_sync(~0u, x > 4));
 }
 extern "C" __global__ void halves(int* y) {
   int x = threadIdx.x;
@@ -47,9 +60,20 @@ def module() -> tt.cuda.CudaModule:
     return tt.cuda.compile(SOURCE, arch="sm_80")
 
 
-def test_lanes_named_elsewhere_are_refused(module: tt.cuda.CudaModule) -> None:
-    with pytest.raises(tt.DeadlockError, match=r"shfl\.sync\.down\.b32 names lanes that stand elsewhere"):
+def test_lanes_named_by_two_instructions_wait_for_each_other(module: tt.cuda.CudaModule) -> None:
+    with pytest.raises(tt.DeadlockError, match="threads of block .0,0,0. wait for each other") as caught:
         module["parted"][1, 32](np.zeros(32, np.int32))
+    told = re.findall(r"  16 threads wait at 'shfl\.sync\.down\.b32' for other lanes, (.*)", caught.value.message)
+    assert len(set(told)) == 2
+
+
+def test_lanes_that_run_ahead_are_waited_for(module: tt.cuda.CudaModule) -> None:
+    trips = np.random.default_rng(1).integers(0, 9, 64).astype(np.int32)
+    y = np.zeros(64, np.int32)
+    module["behind"][1, 64](trips, y)
+    odd = trips.reshape(2, 32) & 1
+    expected = np.where(odd, trips.reshape(2, 32) + odd.sum(1, keepdims=True), 100 + (1 - odd).sum(1, keepdims=True))
+    assert np.array_equal(y, expected.ravel() + 7 * np.repeat((trips.reshape(2, 32) > 4).sum(1), 32))
 
 
 def test_halves_of_a_warp_shuffle_on_their_own(module: tt.cuda.CudaModule) -> None:

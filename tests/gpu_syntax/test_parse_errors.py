@@ -51,7 +51,9 @@ def fail(text: str) -> str:
         (".shared .b8 x[-1];", "an array of -1 elements"),
         (".bogus;", "expected an instruction, a label or a directive of a body, found '.bogus'"),
         ("%r1 = 5;", "expected an instruction, found '%r1'"),
-        ("L: .calltargets f;", "'.calltargets' is not supported"),
+        ("L: .calltargets f;", "unknown name 'f': no variable, function, label or register has it"),
+        ("L: .calltargets 5;", "expected a function of '.calltargets', found '5'"),
+        ("L: .callprototype (.param .b32 _) 5;", "expected '_' in place of a function's name, found '5'"),
     ],
 )
 def test_errors_in_a_body_name_the_line(statement: str, message: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from triptych.gpu.syntax import parse
+from triptych.gpu.syntax import parse, print_module
 from triptych.gpu.syntax.ast import (
     Address,
     AddressList,
     BranchTargets,
     CallPrototype,
+    CallTargets,
     FloatBits,
     Function,
     Group,
@@ -144,9 +145,26 @@ def test_call_groups() -> None:
     )
     assert second.operands == (Symbol("helper"),)
     assert third.operands == (Group((Symbol("result"),)), Register("%rd1"), Group(()), Symbol("prototype"))
-    prototypes = [s for s in function.body or () if isinstance(s, CallPrototype)]
-    assert prototypes[0].name == "prototype"
-    assert prototypes[0].text == "(.param .b32 _) _ (.param .b64 _)"
+    (prototype,) = (s for s in function.body or () if isinstance(s, CallPrototype))
+    assert prototype.name == "prototype"
+    assert [(v.space, v.type) for v in prototype.results] == [("param", "b32")]
+    assert [(v.space, v.type) for v in prototype.parameters] == [("param", "b64")]
+
+
+def test_lists_for_indirect_calls() -> None:
+    body = """A: .calltargets f, g; B: .callprototype ()_ (.param .align 8 .b8 _[12]) .noreturn;
+    C: .callprototype _; ret;"""
+    declared = ".func f(.param .b32 a);\n.func g(.param .b32 a);"
+    text = f"{HEADER}{declared}\n.entry k() {{ {DECLARATIONS} {body} }}"
+    module = parse(text)
+    targets, first, second = (s for s in module.functions["k"].body or () if not isinstance(s, Instruction))
+    assert targets == CallTargets("A", ("f", "g"), targets.line)
+    assert isinstance(first, CallPrototype)
+    assert (first.results, [(v.count, v.align) for v in first.parameters]) == ((), [(12, 8)])
+    assert second == CallPrototype("C", (), (), second.line)
+    printed = print_module(module)
+    assert "A: .calltargets f, g;" in printed
+    assert print_module(parse(printed)) == printed
 
 
 def test_branch_targets() -> None:

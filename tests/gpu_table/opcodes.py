@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -43,11 +44,15 @@ def read_opcode(text: str) -> Opcode:
 
 
 def _choices(row: Row) -> list[list[tuple[str, ...]]]:
-    """What each part of a row's opcode may be: its modifiers, then its types."""
-    modifiers = [
-        [*([] if required else [()]), *((name,) for name in sorted(names))] for names, required in row.groups.values()
-    ]
-    return [[tuple(sorted(row.literals))], *modifiers, *([(name,) for name in sorted(k)] for _, k in row.type_slots)]
+    """What each dotted part of a row's opcode may be, in the order of its syntax line; optional parts may be ()."""
+    parts = {literal: [(literal,)] for literal in row.literals}
+    for place, (names, required) in row.groups.items():
+        parts[place] = [*([] if required else [()]), *((name,) for name in sorted(names))]
+    order = [token for token in re.split(r"[.{}]+", row.syntax.partition(" ")[0])[1:] if token]
+    types = iter([[(name,) for name in sorted(kinds)] for _, kinds in row.type_slots])
+    found = [parts.pop(token, None) or next(types) for token in order]
+    assert not parts and next(types, None) is None, f"{row.syntax}: {parts}"
+    return found
 
 
 def _write(row: Row, parts: Iterable[tuple[str, ...]]) -> str:

@@ -13,8 +13,8 @@ from exact import FORMATS
 from numpy.typing import NDArray
 from opcodes import some_opcodes_of
 
-from triptych.core.arrays import AddressSpace, Handle, Storage
 from triptych.core.dtypes import DTYPES
+from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.core.plan import Launch, Program
 from triptych.gpu import run_launch
 from triptych.gpu.isa import Form, Row, find_form
@@ -48,6 +48,11 @@ class Instance:
     """The last source is the carry flag."""
     writes_carry: bool = False
     """The last destination is the carry flag."""
+
+    @property
+    def text(self) -> str:
+        """The opcode, and the operand that its text holds, if it does."""
+        return self.opcode if self.immediate is None else f"{self.opcode} {self.immediate:#x}"
 
     def with_immediate(self, operands: Sequence[T]) -> tuple[T | int, ...]:
         """The operands with the one that the text holds."""
@@ -168,13 +173,31 @@ def _register(name: str, number: int) -> str:
     return f"%{ {16: 'h', 32: 'r', 64: 'd'}[register_bits(name)] }{number}"
 
 
-def run_row(row: Row) -> list[Result]:
-    """Runs all opcodes of a row; the counters of both executors must agree too."""
+@dataclass(frozen=True, slots=True)
+class RowKernel:
+    """All opcodes of a row as one kernel, `row`: a thread for each case; `shape` is (outputs, cases)."""
+
+    text: str
+    inputs: Lanes
+    shape: tuple[int, int]
+    instances: tuple[Instance, ...]
+    """In the order of their outputs."""
+
+
+def kernel_of(row: Row) -> RowKernel:
+    """The kernel of a row, with its operands."""
     instances = instances_of(row)
     assert len({len(instance.operands) for instance in instances}) == 1
     writer = _Writer(instances)
+    text = writer.text()
     inputs = _fill_inputs(writer, row.mnemonic)
-    return _split(writer.instances, *run_text(writer.text(), inputs, (writer.outputs, writer.cases)))
+    return RowKernel(text, inputs, (writer.outputs, writer.cases), tuple(writer.instances))
+
+
+def run_row(row: Row) -> list[Result]:
+    """Runs all opcodes of a row; the counters of both executors must agree too."""
+    kernel = kernel_of(row)
+    return _split(kernel.instances, *run_text(kernel.text, kernel.inputs, kernel.shape))
 
 
 def run_text(text: str, inputs: Lanes, shape: tuple[int, int]) -> tuple[Lanes, Lanes]:

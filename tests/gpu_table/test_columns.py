@@ -24,10 +24,15 @@ PRIMITIVES = sorted(name for name in vars(Machine) if not name.startswith("_"))
 
 
 class RecordingMachine(UniformityMachine):
-    """Notes whether values moved between lanes."""
+    """Notes whether values moved between lanes, and what was rounded other than to nearest."""
 
     def __init__(self) -> None:
         self.shuffled = False
+        self.directed: set[tuple[str, str]] = set()
+
+    def float_directed(self, t: ScalarType, operation: str, mode: str, *operands: Uniformity) -> Uniformity:
+        self.directed.add((operation, t.name))
+        return super().float_directed(t, operation, mode, *operands)
 
     def shuffle(self, t: ScalarType, a: Uniformity, source_lane: Uniformity) -> Uniformity:
         self.shuffled = True
@@ -66,13 +71,25 @@ def test_shuffles_says_what_the_meaning_does(row: Row, value: Uniformity) -> Non
         assert machine.shuffled == row.shuffles
 
 
+@pytest.mark.parametrize(
+    "row", [r for r in with_meaning() if "rnd" in r.groups or r.rounds], ids=lambda row: row.syntax
+)
+def test_rounds_says_what_the_meaning_asks_for(row: Row) -> None:
+    for form in forms(row):
+        machine = RecordingMachine()
+        row.meaning(machine, form, *(VARYING for slot in row.operands if not slot.is_destination))
+        nearest = form.get("rnd", "rn") == "rn"
+        assert machine.directed == (set() if nearest or not row.rounds else {(row.rounds, form.type.name)})
+
+
 def mnemonics(rows: Iterator[Row]) -> set[str]:
     return {f"{row.mnemonic}.warp" if "warp" in row.literals else row.mnemonic for row in rows}
 
 
 def test_columns_name_what_the_manual_names() -> None:
-    assert mnemonics(r for r in TABLE if r.has_membermask) == {"shfl", "vote", "redux", "bar.warp"}  # 9.7.9.6, 9.7.13
-    assert mnemonics(r for r in TABLE if r.wider_registers) == {"ld", "st", "cvt"}  # 9.4.1
+    together = {"shfl", "vote", "redux", "match", "elect", "bar.warp"}  # 9.7.9.6, 9.7.13
+    assert mnemonics(r for r in TABLE if r.has_membermask) == together
+    assert mnemonics(r for r in TABLE if r.wider_registers) == {"ld", "ldu", "st", "cvt"}  # 9.4.1
     assert mnemonics(r for r in TABLE if r.counts == "branches") == {"bra", "brx"}
     assert mnemonics(r for r in TABLE if r.counts == "barriers") == {"bar", "barrier", "bar.warp"}
     assert {r.counts for r in TABLE} == {None, "branches", "barriers"}

@@ -160,6 +160,23 @@ def dot_product(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
     return (wrap(c + sum(x * y for x, y in zip(left, right, strict=False)), 32),)
 
 
+def video(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
+    """Parts of a with the same parts of b; their results side by side, or summed upon c."""
+    target, left, right = op.types
+    bits = 32 // int(op.mnemonic[-1])
+    results: list[int] = []
+    for x, y in zip(_parts(left, a, bits), _parts(right, b, bits), strict=True):
+        average = (x + y + 1) // 2 if x + y >= 0 else (x + y) // 2
+        value = {
+            "vadd": x + y, "vsub": x - y, "vavrg": average, "vabsdiff": abs(x - y),
+            "vmin": min(x, y), "vmax": max(x, y),
+        }[op.mnemonic[:-1]]  # fmt: skip
+        results.append(clamp(value, f"{target[0]}{bits}") if op.has("sat") else value)
+    if op.has("add"):
+        return (wrap(c + sum(results), 32),)
+    return (sum(wrap(value, bits) << bits * i for i, value in enumerate(results)),)
+
+
 def brev(op: Opcode, a: int) -> tuple[Expected]:
     return (int(f"{a:0{width(op.type)}b}"[::-1], 2),)
 

@@ -22,6 +22,7 @@ _INTEGER: Mapping[str, Witness] = {
     "not": integer.invert, "cnot": integer.invert, "lop3": integer.lop3, "shl": integer.shift, "shr": integer.shift,
     "shf": integer.shf, "prmt": integer.prmt, "cvta": integer.cvta, "mul24": integer.multiply_24,
     "mad24": integer.multiply_24, "fns": integer.fns, "szext": integer.szext, "bmsk": integer.bmsk,
+    **{f"v{name}{parts}": integer.video for name in ("add", "sub", "avrg", "absdiff", "min", "max") for parts in "24"},
     **dict.fromkeys(("dp4a", "dp2a"), integer.dot_product), **dict.fromkeys(("addc", "subc", "madc"), integer.extended),
 }  # fmt: skip
 _FLOAT: Mapping[str, Witness] = {

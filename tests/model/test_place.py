@@ -55,6 +55,7 @@ def test_shared_memory_and_issue_raise_the_estimate_and_not_the_floor() -> None:
     chip, plain = load("h100"), place(record(VEC_ADD), load("h100"))
     conflicted = place(record({**VEC_ADD, "shared.load.wavefronts": 32 * N, "shared.store.wavefronts": N}), chip)
     assert conflicted.limited_by == "shared memory (wavefronts)"
+    assert conflicted.limited_by_short == "shared memory"
     assert conflicted.estimate_s == pytest.approx(2e-6 + 33 * N / (132 * 1.83e9), rel=1e-12)
     issued = place(record({**VEC_ADD, "instructions.warp": 100 * N}), chip)
     assert issued.limited_by == "issue (warp instructions)"
@@ -68,7 +69,9 @@ def test_uncoalesced_requests_raise_the_estimate_and_not_the_floor() -> None:
     assert strided.floor_s == plain.floor_s
     assert strided.limited_by == "L2 (global sectors requested)"
     assert strided.estimate_s == pytest.approx(2e-6 + (16 * N + N // 8) * 32 / 9.8e12, rel=1e-12)
-    assert strided.traffic[1].intensity < plain.traffic[1].intensity
+    assert strided.limited_by_short == "L2"
+    assert strided.at("l2").intensity < plain.at("l2").intensity
+    assert strided.at("dram") == strided.traffic[0] == plain.at("dram")
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_a_scalar_bias_needs_trn2(monkeypatch: pytest.MonkeyPatch) -> None:
 
     trace(body)
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "inf2")
-    with pytest.raises(NkiError, match=r"the bias 1.0 is a number; trn1 takes a \[P, 1\] tile"):
+    with pytest.raises(NkiError, match=r"the bias 1.0 is a number; inf2 takes a \[P, 1\] tile"):
         trace(body)
 
 

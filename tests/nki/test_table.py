@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from triptych.chips import NeuronChip, load
+from triptych.chips import NeuronChip, load, targets
 from triptych.core.dtypes import DTYPES
 from triptych.languages.nki import language as nl
-from triptych.neuron.isa import HARDWARE, ROWS
+from triptych.neuron.isa import ROWS, hardware
 from triptych.neuron.isa.casts import convert
 from triptych.neuron.isa.error_function import erf, erfc
 from triptych.neuron.isa.verify import merged_axes
@@ -26,9 +26,9 @@ def test_every_row_says_what_it_is() -> None:
 
 
 def test_generations_grow() -> None:
-    sizes = [row.sbuf_bytes_per_partition for row in HARDWARE.values()]
+    sizes = [row.sbuf_bytes_per_partition for row in map(hardware, targets("neuron"))]
     assert sizes == sorted(sizes)
-    assert all(row.psum_banks == 8 for row in HARDWARE.values())
+    assert all(row.psum_banks == 8 for row in map(hardware, targets("neuron")))
 
 
 def test_error_function() -> None:
@@ -73,13 +73,14 @@ def test_neighbouring_axes_join(pattern: tuple[tuple[int, int], ...], axes: int)
     assert merged_axes(pattern) == axes
 
 
-@pytest.mark.parametrize("name", ["trn1", "trn2", "trn3"])
+@pytest.mark.parametrize("name", targets("neuron"))
 def test_sizes_are_the_chip_s(name: str) -> None:
     chip = load(name)
     assert isinstance(chip, NeuronChip)
-    usable = {"trn1": 196608, "trn2": 212984, "trn3": 245752}[name]
-    assert HARDWARE[name].sbuf_bytes_per_partition == usable
+    assert hardware(name) is hardware(chip.target)
+    usable = {"inf2": 196608, "trn1": 196608, "trn2": 212984, "trn3": 245752}[name]
+    assert hardware(name).sbuf_bytes_per_partition == usable
     assert chip.sbuf_bytes_per_partition - chip.sbuf_reserved_bytes_per_partition == usable
-    assert HARDWARE[name].hbm_bytes * chip.core_count == chip.hbm_bytes
-    assert HARDWARE[name].partitions == chip.partition_count == nl.tile_size.pmax
-    assert HARDWARE[name].psum_bank_bytes == nl.tile_size.psum_bank_fmax_bytes == 4 * nl.tile_size.psum_fmax
+    assert hardware(name).hbm_bytes * chip.core_count == chip.hbm_bytes
+    assert hardware(name).partitions == chip.partition_count == nl.tile_size.pmax
+    assert hardware(name).psum_bank_bytes == nl.tile_size.psum_bank_fmax_bytes == 4 * nl.tile_size.psum_fmax

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from triptych.core.arrays import AddressSpace, Handle, Storage, contiguous_strides
 from triptych.core.dtypes import dtype_of
 from triptych.core.errors import ArgumentError, LaunchError, MemoryFault, NkiError, PlanError, TriptychError
+from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Launch, Program, Scalar
 from triptych.languages.nki import isa as nisa

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import Any, cast
+
+import pytest
+
 from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
+from triptych.chips import load
 from triptych.core.checks import Severity
-from triptych.report.groups import groups_of
+from triptych.core.counters import Counters, counters_of
+from triptych.core.launches import LaunchRecord
+from triptych.report.groups import groups_of, identity
 
 
 def test_groups_keep_the_order_of_their_first_launches() -> None:
@@ -20,10 +28,37 @@ def test_what_tells_launches_apart() -> None:
         gpu_launch(target="sm_80"),
         gpu_launch(values={**VEC_ADD, "barriers": 1}),
         gpu_launch(findings=(finding(Severity.NOTICE),)),
+        replace(gpu_launch(), passed_over=load("trn2")),
         gpu_launch(lines=(line("k.cu", 1, VEC_ADD),)),
         gpu_launch(lines=(line("k.cu", 2, VEC_ADD),)),
     ]
     assert len(groups_of(changed)) == len(changed)
+
+
+def other_value(value: object) -> object:
+    """A value of the same type that is another one."""
+    match value:
+        case int():
+            return value + 1
+        case str():
+            return f"other {value}"
+        case Counters():
+            return counters_of("gpu", {"barriers": 1})
+        case tuple():
+            return (*cast("tuple[object, ...]", value), "other")
+        case _:
+            raise TypeError(type(value))
+
+
+@pytest.mark.parametrize(
+    "name", [field.name for field in fields(LaunchRecord) if field.name not in ("lines", "findings")]
+)
+def test_a_launch_is_told_apart_by_every_field_of_its_record(name: str) -> None:
+    launch = gpu_launch()
+    change: dict[str, Any] = {name: other_value(getattr(launch.record, name))}
+    changed = replace(launch, record=replace(launch.record, **change))
+    assert identity(changed) != identity(launch)
+    assert identity(gpu_launch()) == identity(launch)
 
 
 def test_labels() -> None:

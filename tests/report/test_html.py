@@ -11,14 +11,15 @@ from parsed import Parsed
 
 from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
 from triptych.core.checks import Severity
-from triptych.core.counters import Provenance
+from triptych.core.counter_table import PROVENANCES, Provenance
 from triptych.core.errors import MemoryFault
+from triptych.core.languages import LANGUAGES
 from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 from triptych.report.columns import COLUMNS, in_one_line
 from triptych.report.html import page
-from triptych.report.html.views import LINES_SHOWN, MEANINGS
+from triptych.report.html.views import LINES_SHOWN
 
 TAGS = frozenset(
     {
@@ -81,10 +82,17 @@ def test_every_number_says_where_it_comes_from() -> None:
     assert sum(int(columns) for columns, _ in origins) == len(COLUMNS["gpu"])
     assert {name for _, name in origins} == {"as launched", "counted", "modelled"}
     parsed = Parsed(text)
-    assert MEANINGS[Provenance.COUNTED_PTX] in parsed.text
-    assert MEANINGS[Provenance.MODELLED] in parsed.text
-    assert MEANINGS[Provenance.COUNTED_NKI] not in parsed.text
-    assert set(MEANINGS) == set(Provenance)
+    assert PROVENANCES[Provenance.COUNTED_PTX] in parsed.text
+    assert PROVENANCES[Provenance.MODELLED] in parsed.text
+    assert PROVENANCES[Provenance.COUNTED_NKI] not in parsed.text
+    assert set(PROVENANCES) == set(Provenance)
+
+
+def test_every_language_has_a_colour() -> None:
+    text = rendered([gpu_launch()])
+    for number, name in enumerate(LANGUAGES, 1):
+        assert f".point.{name} {{ fill: var(--series-{number}); }}" in text
+        assert len(re.findall(rf"--series-{number}: #[0-9a-f]{{6}};", text)) == 2  # on light paper, on dark
 
 
 def test_it_needs_nothing_else() -> None:

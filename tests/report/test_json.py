@@ -11,6 +11,8 @@ import pytest
 
 from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
 from triptych.core.checks import Severity
+from triptych.core.counter_table import Provenance
+from triptych.core.languages import LANGUAGES
 from triptych.core.source import SourceLocation
 from triptych.report import document, dumps, is_clean, schema
 
@@ -46,7 +48,7 @@ def test_a_document_follows_the_schema() -> None:
     assert launch["lines"][0]["frames"] == [{"file": "k.cu", "line": 9}]
     assert launch["findings"][0]["severity"] == "error"
     assert (launch["findings"][0]["thread"], launch["findings"][0]["block"]) == (None, None)
-    assert launch["checks"] == ["memcheck", "trap", "budget", "deadlock"]
+    assert launch["checks"] == ["memcheck", "assert", "trap", "budget", "deadlock"]
     assert value["launches"][1]["findings"][0]["file"] is None
     assert value["launches"][2]["counters"]["flops.vector"]["provenance"] == "counted on NKI"
 
@@ -125,3 +127,10 @@ def test_the_text_of_a_line_is_read(tmp_path: Path) -> None:
 )
 def test_a_notice_alone_is_clean(severity: Severity, clean: bool) -> None:
     assert is_clean([gpu_launch(), gpu_launch(findings=(finding(severity),))]) is clean
+
+
+def test_the_schema_has_the_tables_languages_severities_and_provenances() -> None:
+    definitions = schema()["$defs"]
+    assert definitions["launch"]["properties"]["language"]["enum"] == list(LANGUAGES)
+    assert definitions["finding"]["properties"]["severity"]["enum"] == [one.value for one in Severity]
+    assert definitions["counter"]["properties"]["provenance"]["enum"] == [one.value for one in Provenance]

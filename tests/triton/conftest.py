@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from triptych.core.arrays import Handle, Storage
 from triptych.core.counters import Counter, Counters, Provenance
+from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Launch, Program
 from triptych.execution import nodes

@@ -16,9 +16,9 @@ import pytest
 import triton
 import triton.language as tl
 
-from triptych.core.arrays import Handle
 from triptych.core.errors import ArgumentError, LaunchError, UnsupportedFeature
-from triptych.core.plan import Block, Scalar
+from triptych.core.handles import Handle
+from triptych.core.plan import Scalar, Struct
 from triptych.execution.arrays import zeros
 from triptych.execution.profile import profile
 from triptych.languages.triton import activate, tensor
@@ -169,8 +169,8 @@ def test_annotated_scalars(recorder: Any) -> None:
     (x,) = arrays(1)
     half_scale[(1,)](x, 1.5, 2, 3, BLOCK=64)
     _, half, other, count, *_ = recorder.launches[0].arguments
-    assert half == Block(np.float16(1.5).tobytes())
-    assert other == Block(b"\x00\x40")
+    assert half == Struct(np.float16(1.5).tobytes())
+    assert other == Struct(b"\x00\x40")
     assert (count.dtype.name, count.value) == ("s64", 3)
     with pytest.raises(ArgumentError, match=r"'count'.*outside"):
         half_scale[(1,)](x, 1.5, 2, 2**63, BLOCK=64)

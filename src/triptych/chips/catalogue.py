@@ -22,6 +22,13 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
 
 
+@cache
+def targets(machine: str) -> tuple[str, ...]:
+    """The compile targets of the chips of a machine (`gpu`, `neuron`) that come with triptych, each once, sorted."""
+    chips = (_load_built_in(name) for name in names())
+    return tuple(sorted({chip.target for chip in chips if chip.machine == machine}))
+
+
 def load(name_or_path: str) -> Chip:
     """The chip of a name (`h100`, `H100 SXM` …) or of a TOML file of the user's own.
 

@@ -24,6 +24,8 @@ class GpuChip:
     max_threads_per_block: int
     max_warps_per_sm: int
     max_blocks_per_sm: int
+    warp_schedulers_per_sm: int
+    """Each issues at most one warp instruction a clock."""
     registers_per_sm: int
     registers_per_thread: int
     shared_bytes_per_sm: int
@@ -65,8 +67,8 @@ class NeuronChip:
 
     name: str
     title: str
-    generation: str
-    """`gen2` (NeuronCore-v2), `gen3` or `gen4`."""
+    core_generation: str
+    """`gen2` (NeuronCore-v2), `gen3` or `gen4`; also a name of the compile target."""
     target: str
     """The platform target (`trn2`)."""
     core_count: int
@@ -76,6 +78,12 @@ class NeuronChip:
     """What the system keeps of it."""
     psum_bytes_per_partition: int
     psum_bank_bytes: int
+    matmul_stationary_elements: int
+    """The largest free size of a matmul's stationary operand."""
+    matmul_moving_f32_elements: int
+    """The largest free size of its moving operand where the destination is f32."""
+    matmul_moving_bf16_elements: int | None
+    """The same where the destination is bf16; None where that cannot be."""
     tensor_clock_hz: float
     vector_clock_hz: float
     scalar_clock_hz: float

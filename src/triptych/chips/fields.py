@@ -6,16 +6,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from triptych.core.gpu_targets import GPU_TARGET
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A numeric key: its unit and its bounds, both inclusive. `whole` values are integers."""
+    """A numeric key: its unit and its bounds, both inclusive. `whole` values are integers.
+
+    One that is not `required` is None where the file does not have it.
+    """
 
     key: str
     unit: str
     low: float
     high: float
     whole: bool = False
+    required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +37,8 @@ class Word:
 Field = Number | Word
 
 
-def _count(key: str, unit: str, high: float, low: float = 1) -> Number:
-    return Number(key, unit, low, high, whole=True)
+def _count(key: str, unit: str, high: float, low: float = 1, *, required: bool = True) -> Number:
+    return Number(key, unit, low, high, whole=True, required=required)
 
 
 def _bytes(key: str, low: float, high: float) -> Number:
@@ -48,13 +54,14 @@ _CAPACITY_LOW, _CAPACITY_HIGH = 1 << 20, 1 << 50
 
 GPU_FIELDS: Sequence[Field] = (
     Word("compute_capability", re.compile(r"\d{1,2}\.\d"), "a compute capability such as \"9.0\""),
-    Word("target", re.compile(r"sm_\d{2,3}[af]?"), "a compile target such as \"sm_90\""),
+    Word("target", GPU_TARGET, "a compile target such as \"sm_90\""),
     Word("modelled_from", re.compile(r".+"), "a sentence that reports print", required=False),
     _count("sm_count", "SMs", 4096),
     _clock("clock_hz"),
     _count("max_threads_per_block", "threads", 1 << 16),
     _count("max_warps_per_sm", "warps", 1 << 12),
     _count("max_blocks_per_sm", "blocks", 1 << 12),
+    _count("warp_schedulers_per_sm", "schedulers", 1 << 6),
     _count("registers_per_sm", "registers", 1 << 24),
     _count("registers_per_thread", "registers", 1 << 16),
     _bytes("shared_bytes_per_sm", 1 << 10, 1 << 30),
@@ -68,7 +75,7 @@ GPU_FIELDS: Sequence[Field] = (
 )  # fmt: skip
 
 NEURON_FIELDS: Sequence[Field] = (
-    Word("generation", re.compile(r"gen[234]"), "gen2, gen3 or gen4"),
+    Word("core_generation", re.compile(r"gen\d"), "a generation of NeuronCore such as \"gen3\""),
     Word("target", re.compile(r"(trn|inf)\d"), "a platform target such as \"trn2\""),
     _count("core_count", "cores", 1 << 12),
     _count("partition_count", "partitions", 1 << 12),
@@ -76,6 +83,9 @@ NEURON_FIELDS: Sequence[Field] = (
     _bytes("sbuf_reserved_bytes_per_partition", 0, 1 << 20),
     _bytes("psum_bytes_per_partition", 1 << 10, 1 << 30),
     _bytes("psum_bank_bytes", 1 << 6, 1 << 30),
+    _count("matmul_stationary_elements", "elements", 1 << 16),
+    _count("matmul_moving_f32_elements", "elements", 1 << 20),
+    _count("matmul_moving_bf16_elements", "elements", 1 << 20, required=False),
     _clock("tensor_clock_hz"),
     _clock("vector_clock_hz"),
     _clock("scalar_clock_hz"),

@@ -10,7 +10,18 @@ from typing import Any, cast
 
 from triptych.chips.chip import Chip, GpuChip, NeuronChip
 from triptych.chips.facts import Fact
-from triptych.chips.fields import FIELDS, PEAK_HIGH, PEAK_LOW, PIPES, Field, Number, Pipe, Word
+from triptych.chips.fields import (
+    FIELDS,
+    GPU_FIELDS,
+    NEURON_FIELDS,
+    PEAK_HIGH,
+    PEAK_LOW,
+    PIPES,
+    Field,
+    Number,
+    Pipe,
+    Word,
+)
 from triptych.core.errors import ChipError
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.source import SourceLocation
@@ -87,7 +98,7 @@ class _Reader:
         found: dict[str, Fact] = {}
         for field in fields:
             entry = table.get(field.key)
-            if entry is None and isinstance(field, Word) and not field.required:
+            if entry is None and not field.required:
                 continue
             if isinstance(field, Word):
                 found[field.key] = self._words(field, entry)
@@ -145,8 +156,9 @@ class _Reader:
         return table["value"], unit, source
 
 
-def _values(facts: Mapping[str, Fact]) -> dict[str, Any]:
-    return {key: fact.value for key, fact in facts.items() if not key.startswith(f"{PEAKS}.")}
+def _values(facts: Mapping[str, Fact], fields: Sequence[Field]) -> dict[str, Any]:
+    """The values by key, None for an optional one that is not there."""
+    return {field.key: facts[field.key].value if field.key in facts else None for field in fields}
 
 
 def _peaks(facts: Mapping[str, Fact]) -> dict[str, float]:
@@ -155,7 +167,7 @@ def _peaks(facts: Mapping[str, Fact]) -> dict[str, float]:
 
 
 def _gpu(name: str, title: str, facts: Mapping[str, Fact]) -> GpuChip:
-    values: dict[str, Any] = {"modelled_from": None} | _values(facts)
+    values = _values(facts, GPU_FIELDS)
     major, minor = str(values.pop("compute_capability")).split(".")
     return GpuChip(
         name=name,
@@ -168,7 +180,8 @@ def _gpu(name: str, title: str, facts: Mapping[str, Fact]) -> GpuChip:
 
 
 def _neuron(name: str, title: str, facts: Mapping[str, Fact]) -> NeuronChip:
-    return NeuronChip(name=name, title=title, flops_per_s=_peaks(facts), facts=facts, **_values(facts))
+    values = _values(facts, NEURON_FIELDS)
+    return NeuronChip(name=name, title=title, flops_per_s=_peaks(facts), facts=facts, **values)
 
 
 def _check_consistency(chip: Chip, reader: _Reader) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, spec_from_loader
 from types import ModuleType
+from typing import Any
+
+from triptych.core.languages import LANGUAGES, Language
 
 
 class _AfterImport(MetaPathFinder):
@@ -75,46 +80,41 @@ class _Placed(Loader):
         module.__spec__ = self._spec
 
 
-def _activate_triton() -> None:
-    from triptych.languages import triton
-
-    triton.activate()
+def _home(language: Language) -> Any:  # noqa: ANN401  a module with `activate` and `deactivate`
+    return import_module(f"triptych.languages.{language.name}")
 
 
-def _deactivate_triton() -> None:
-    from triptych.languages import triton
-
-    triton.deactivate()
-
-
-def _activate_nki() -> None:
-    from triptych.languages import nki
-
-    if not nki.installed():  # AWS's own is left alone
-        nki.activate()
+def _activate(language: Language) -> None:
+    home = _home(language)
+    if not language.stands_in or not home.installed():  # what somebody else has installed is left alone
+        home.activate()
 
 
-def _deactivate_nki() -> None:
-    from triptych.languages import nki
-
-    nki.deactivate()
+def _finder(language: Language) -> _AfterImport | _BeforeImport:
+    """Watches for the language's import, or has seen it already."""
+    activate = partial(_activate, language)
+    if language.stands_in:
+        finder = _BeforeImport(language.modules, activate)
+    else:
+        (name,) = language.modules
+        finder = _AfterImport(name, activate)
+        if name in sys.modules:
+            finder.called = True
+            activate()
+            return finder
+    sys.meta_path.insert(0, finder)
+    return finder
 
 
 @contextmanager
 def languages() -> Generator[None]:
-    """Triton and NKI run on triptych's machines inside the `with` block."""
-    triton, nki = _AfterImport("triton", _activate_triton), _BeforeImport(("nki", "neuronxcc"), _activate_nki)
-    if "triton" in sys.modules:
-        triton.called = True
-        _activate_triton()
-    else:
-        sys.meta_path.insert(0, triton)
-    sys.meta_path.insert(0, nki)
+    """Every language runs on triptych's machines inside the `with` block."""
+    finders = [(language, _finder(language)) for language in LANGUAGES.values() if language.modules]
     try:
         yield
     finally:
-        for finder, deactivate in ((triton, _deactivate_triton), (nki, _deactivate_nki)):
+        for language, finder in finders:
             if finder in sys.meta_path:
                 sys.meta_path.remove(finder)
             if finder.called:
-                deactivate()
+                _home(language).deactivate()

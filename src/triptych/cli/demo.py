@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from triptych.demo.cases import Case
     from triptych.execution.launch_report import LaunchReport
 
-_READ = ("global.load.compulsory_bytes", "hbm.load.compulsory_bytes")
-_WRITTEN = ("global.store.compulsory_bytes", "hbm.store.compulsory_bytes")
-"""Counters of memory that a launch reads, and writes, each byte once: the GPU's and the NeuronCore's name."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Result:
@@ -40,9 +36,13 @@ class _Result:
     def estimate_s(self) -> float:
         return sum(launch.roofline.estimate_s for launch in self.launches)
 
-    def total(self, names: Sequence[str]) -> float:
-        """The sum of counters over the launches; one that a machine does not count is 0."""
-        return sum(launch.counters.value(name) for launch in self.launches for name in names)
+    @property
+    def read_and_written(self) -> tuple[int, int]:
+        """Bytes of memory that the launches read, and wrote, each byte once a launch."""
+        headlines = [(launch.counters, launch.roofline.traffic[0].level) for launch in self.launches]
+        read = sum(int(counters.value(name)) for counters, level in headlines for name in level.reads)
+        written = sum(int(counters.value(name)) for counters, level in headlines for name in level.writes)
+        return read, written
 
 
 def demo(chip: ChipOption = None, html: HtmlOption = None, trace: TraceOption = None, json: JsonOption = None) -> None:
@@ -113,7 +113,7 @@ def _checks(results: Sequence[_Result]) -> RenderableType:
         moved = size(sum(launch.roofline.bytes for launch in result.launches))
         estimate = duration(result.estimate_s)
         case = result.case
-        table.add_row(case.problem.title, case.language, kernels, verdict, percent(result.error), moved, estimate)
+        table.add_row(case.problem.title, case.language.name, kernels, verdict, percent(result.error), moved, estimate)
     return Group(table, Text())
 
 
@@ -131,12 +131,12 @@ def _fusions(results: Sequence[_Result]) -> RenderableType:
     for heading in ("launches", "KiB\nread", "KiB\nwritten", "spared", "estimate,\nµs"):
         table.add_column(heading, justify="right")
     for apart, fused in pairwise(results):
-        if apart.case.language != fused.case.language or apart.case.problem is not fused.case.problem:
+        if apart.case.language is not fused.case.language or apart.case.problem is not fused.case.problem:
             continue
-        pairs = [(apart.total(names), fused.total(names)) for names in (_READ, _WRITTEN)]
+        pairs = list(zip(apart.read_and_written, fused.read_and_written, strict=True))
         table.add_row(
             fused.case.problem.title,
-            fused.case.language,
+            fused.case.language.name,
             f"{len(apart.launches)} → {len(fused.launches)}",
             *(f"{count(before / 1024)} → {count(after / 1024)}" for before, after in pairs),
             size(sum(before - after for before, after in pairs)),

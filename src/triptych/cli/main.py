@@ -11,10 +11,13 @@ from triptych import __version__
 from triptych.cli import chips, demo, instructions, run
 from triptych.cli.terminal import EXIT_INTERRUPTED, EXIT_USAGE, Terminal
 from triptych.core.errors import LaunchInterrupted, TriptychError
+from triptych.core.languages import titles
+
+_HELP = f"Run, check, count and place {titles()} kernels on a roofline, with no accelerator."
 
 app = typer.Typer(
     name="triptych",
-    help="Run, check, count and place CUDA C++, Triton and NKI kernels on a roofline, with no accelerator.",
+    help=_HELP,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -33,17 +36,17 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def triptych(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Run, check, count and place CUDA C++, Triton and NKI kernels on a roofline, with no accelerator."""
+    """What is said before a command; the app's help is the table's."""
 
 
 def main() -> None:
-    """The entry point: 0 fine, 1 findings, 2 usage and errors, 130 interrupted; under `run` the script's own first."""
+    """The entry point; `terminal.EXIT_STATUSES` says how it ends."""
     terminal = Terminal()
     try:
         app()

@@ -11,7 +11,7 @@ from triptych.cli.files import FileTarget, JsonTarget
 from triptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from triptych.report import Launch
+    from triptych.execution.launch_report import LaunchReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Reports:
 
     def write(
         self,
-        launches: Sequence[Launch],
+        launches: Sequence[LaunchReport],
         *,
         script: str,
         arguments: Sequence[str],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,13 @@ EXIT_FINDINGS = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as a shell reports it."""
+EXIT_STATUSES: Mapping[int, str] = {
+    0: "all is well",
+    EXIT_FINDINGS: "a check found something, or `demo` computed something wrong",
+    EXIT_USAGE: "a wrong use, or an error",
+    EXIT_INTERRUPTED: "interrupted by Ctrl-C",
+}
+"""What the command's exit status says. Under `run` the script's own goes first, where it is not 0."""
 
 
 @contextmanager

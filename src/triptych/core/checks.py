@@ -51,8 +51,10 @@ MEMCHECK = Check(
     "memcheck",
     Severity.ERROR,
     {"gpu": When.ALWAYS, "neuron": When.ALWAYS},
-    "Accesses outside of every allocation, misaligned ones, and stores to what is read-only; on Neuron the last alone.",
+    "Accesses outside of every allocation, misaligned ones, stores to what is read-only; stacks that overflow, calls of"
+    " what is no function, and memory freed that was not allocated. On Neuron stores to what is read-only alone.",
 )
+ASSERT = Check("assert", Severity.ERROR, _GPU_ALWAYS, "An `assert` (Triton's `tl.device_assert`) that does not hold.")
 TRAP = Check(
     "trap", Severity.ERROR, _GPU_ALWAYS, "A `trap`: the author or the compiler put it where execution must not come."
 )
@@ -94,7 +96,7 @@ GENERATION = Check(
 CHECKS: Mapping[str, Check] = {
     row.name: row
     for row in (
-        *(MEMCHECK, TRAP, BUDGET, DEADLOCK),
+        *(MEMCHECK, ASSERT, TRAP, BUDGET, DEADLOCK),
         *(INITCHECK, OUTPUTCHECK, RACECHECK, PSUMCHECK, RANGECHECK, GENERATION),
     )
 }

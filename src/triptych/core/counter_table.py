@@ -24,7 +24,7 @@ class Provenance(Enum):
 
 
 PROVENANCES: Mapping[Provenance, str] = {
-    Provenance.COUNTED_PTX: "counted while PTX ran; `ptxas` may still merge or drop instructions and accesses",
+    Provenance.COUNTED_PTX: "counted while PTX ran; ptxas may still merge or drop instructions and accesses",
     Provenance.COUNTED_NKI: "counted while an NKI trace ran",
     Provenance.MEASURED: "measured on hardware (nothing in this version is)",
     Provenance.MODELLED: "computed from counts and a chip's figures",

@@ -6,24 +6,11 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from triptych.core.arrays import Handle, Storage
 from triptych.core.dtypes import DTYPES, DType
 from triptych.core.encode import SCHEMA
 from triptych.core.errors import PlanError
-from triptych.core.plan import (
-    Allocate,
-    Argument,
-    Block,
-    Choose,
-    Constant,
-    Copy,
-    Fill,
-    Launch,
-    Node,
-    Plan,
-    Program,
-    Scalar,
-)
+from triptych.core.handles import Handle, Storage
+from triptych.core.plan import NODES, Argument, Node, Plan, Program, Scalar, Struct, fields_of
 
 _T = TypeVar("_T")
 
@@ -88,6 +75,24 @@ class PlanDecoder:
         """Nothing read yet."""
         self._blobs = blobs
         self._storages: tuple[Storage, ...] = ()
+        self._read: Mapping[object, Callable[[Fields, str], object]] = {
+            str: lambda fields, name: fields.get(name, str),
+            int: lambda fields, name: fields.get(name, int),
+            bool: lambda fields, name: fields.get(name, bool),
+            int | float: _number,
+            bytes: self._blob,
+            Storage: self._storage,
+            Handle: self._handle_of,
+            tuple[str, ...]: lambda fields, name: fields.values(name, str),
+            tuple[int, int, int]: _triple,
+            tuple[Argument, ...]: self._arguments,
+            tuple[Plan, ...]: self._plans,
+        }
+
+    @property
+    def types(self) -> frozenset[object]:
+        """The types that a node's field may have."""
+        return frozenset(self._read)
 
     def plan_of(self, document: object) -> Plan:
         """The plan of a whole document."""
@@ -116,49 +121,36 @@ class PlanDecoder:
         return Program(fields.get("machine", str), text, fields.get("language", str), fields.get("target", str))
 
     def _node(self, fields: Fields) -> Node:
-        match fields.get("node", str):
-            case "allocate":
-                return Allocate(self._storage(fields))
-            case "fill":
-                return Fill(self._handle(fields.fields("target")), _number(fields, "value"))
-            case "copy":
-                return Copy(self._handle(fields.fields("target")), self._handle(fields.fields("source")))
-            case "constant":
-                return Constant(self._storage(fields), self._blob(fields, "data"))
-            case "launch":
-                return self._launch(fields)
-            case "choose":
-                return Choose(fields.values("labels", str), fields.each("alternatives", self._plan))
-            case other:
-                raise PlanError(f"plan: {fields.place}: unknown node '{other}'")
+        name = fields.get("node", str)
+        if name not in NODES:
+            raise PlanError(f"plan: {fields.place}: unknown node '{name}'")
+        make = cast(Callable[..., Node], NODES[name])
+        return make(**{name: self._read[kind](fields, name) for name, kind in fields_of(NODES[name]).items()})
 
-    def _launch(self, fields: Fields) -> Launch:
-        return Launch(
-            program=fields.get("program", str),
-            entry=fields.get("entry", str),
-            grid=_triple(fields, "grid"),
-            block=_triple(fields, "block"),
-            arguments=fields.each("arguments", self._argument),
-            shared_bytes=fields.get("shared_bytes", int),
-            cluster=_triple(fields, "cluster"),
-            cooperative=fields.get("cooperative", bool),
-        )
+    def _arguments(self, fields: Fields, name: str) -> tuple[Argument, ...]:
+        return fields.each(name, self._argument)
+
+    def _plans(self, fields: Fields, name: str) -> tuple[Plan, ...]:
+        return fields.each(name, self._plan)
 
     def _argument(self, fields: Fields) -> Argument:
         if "handle" in fields:
-            return self._handle(fields.fields("handle"))
+            return self._handle_of(fields, "handle")
         if "block" in fields:
-            return Block(self._blob(fields, "block"))
+            return Struct(self._blob(fields, "block"))
         return Scalar(_dtype(fields), _number(fields, "scalar"))
+
+    def _handle_of(self, fields: Fields, name: str) -> Handle:
+        return self._handle(fields.fields(name))
 
     def _handle(self, fields: Fields) -> Handle:
         shape, strides = fields.values("shape", int), fields.values("strides", int)
-        return Handle(self._storage(fields), _dtype(fields), shape, strides, fields.get("offset", int))
+        return Handle(self._storage(fields, "storage"), _dtype(fields), shape, strides, fields.get("offset", int))
 
-    def _storage(self, fields: Fields) -> Storage:
-        place = fields.get("storage", int)
+    def _storage(self, fields: Fields, name: str) -> Storage:
+        place = fields.get(name, int)
         if not 0 <= place < len(self._storages):
-            raise PlanError(f"plan: {fields.place}.storage: {place}, but the plan has {len(self._storages)} storages")
+            raise PlanError(f"plan: {fields.place}.{name}: {place}, but the plan has {len(self._storages)} storages")
         return self._storages[place]
 
     def _blob(self, fields: Fields, name: str) -> bytes:

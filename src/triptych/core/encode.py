@@ -1,25 +1,18 @@
-"""Plan -> JSON document and blobs. `decode` reads what this file writes: change both together, and the schema."""
+"""Plan -> JSON document and blobs. `decode` reads what this file writes: change both together, and the schema.
+
+A node is written field by field, each by its annotation: a new kind of node needs something here only where it has a
+field of a new type.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from triptych.core.arrays import Handle, Storage
-from triptych.core.plan import (
-    Allocate,
-    Argument,
-    Block,
-    Choose,
-    Constant,
-    Copy,
-    Fill,
-    Launch,
-    Node,
-    Plan,
-    Program,
-    Scalar,
-)
+from triptych.core.handles import Handle, Storage
+from triptych.core.plan import Argument, Node, Plan, Program, Scalar, Struct, fields_of
 
 SCHEMA = "triptych.plan/1"
 
@@ -33,6 +26,24 @@ class PlanEncoder:
         """Nothing written yet."""
         self.blobs: dict[str, bytes] = {}
         self._storages: dict[Storage, int] = {}
+        self._write: Mapping[object, Callable[[Any], Json]] = {
+            str: str,
+            int: int,
+            bool: bool,
+            int | float: _number,
+            bytes: self._blob,
+            Storage: self._reference,
+            Handle: self._handle,
+            tuple[str, ...]: list[Json],
+            tuple[int, int, int]: list[Json],
+            tuple[Argument, ...]: lambda arguments: [self._argument(one) for one in arguments],
+            tuple[Plan, ...]: lambda plans: [self._plan(one) for one in plans],
+        }
+
+    @property
+    def types(self) -> frozenset[object]:
+        """The types that a node's field may have."""
+        return frozenset(self._write)
 
     def document(self, plan: Plan) -> dict[str, Json]:
         """The whole document."""
@@ -57,36 +68,8 @@ class PlanEncoder:
         }
 
     def _node(self, node: Node) -> dict[str, Json]:
-        match node:
-            case Allocate(storage):
-                return {"node": "allocate", "storage": self._reference(storage)}
-            case Fill(target, value):
-                return {"node": "fill", "target": self._handle(target), "value": _number(value)}
-            case Copy(target, source):
-                return {"node": "copy", "target": self._handle(target), "source": self._handle(source)}
-            case Constant(storage, data):
-                return {"node": "constant", "storage": self._reference(storage), "data": self._blob(data)}
-            case Launch():
-                return self._launch(node)
-            case Choose(labels, alternatives):
-                return {
-                    "node": "choose",
-                    "labels": list(labels),
-                    "alternatives": [self._plan(alternative) for alternative in alternatives],
-                }
-
-    def _launch(self, node: Launch) -> dict[str, Json]:
-        return {
-            "node": "launch",
-            "program": node.program,
-            "entry": node.entry,
-            "grid": list(node.grid),
-            "block": list(node.block),
-            "arguments": [self._argument(argument) for argument in node.arguments],
-            "shared_bytes": node.shared_bytes,
-            "cluster": list(node.cluster),
-            "cooperative": node.cooperative,
-        }
+        fields = {name: self._write[kind](getattr(node, name)) for name, kind in fields_of(type(node)).items()}
+        return {"node": type(node).__name__.lower(), **fields}
 
     def _argument(self, argument: Argument) -> dict[str, Json]:
         match argument:
@@ -94,7 +77,7 @@ class PlanEncoder:
                 return {"handle": self._handle(argument)}
             case Scalar(dtype, value):
                 return {"scalar": _number(value), "dtype": dtype.name}
-            case Block(data):
+            case Struct(data):
                 return {"block": self._blob(data)}
 
     def _handle(self, handle: Handle) -> Json:

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from triptych.core.checks import BUDGET, DEADLOCK, MEMCHECK, TRAP, Check
+from triptych.core.checks import ASSERT, BUDGET, DEADLOCK, MEMCHECK, TRAP, Check
 from triptych.core.source import Index, SourceLocation
 
 Access = Literal["load", "store", "atomic"]
@@ -145,7 +145,11 @@ class KernelFault(TriptychError):
 
 
 class MemoryFault(KernelFault):
-    """An access outside every allocation, a misaligned one, or a store to what is read-only."""
+    """An access outside every allocation, a misaligned one, or a store to what is read-only.
+
+    Also a stack that overflows, a call through a pointer to no function, and memory freed that was not allocated; of
+    these there is no access to tell.
+    """
 
     check = MEMCHECK
 
@@ -194,6 +198,12 @@ class MemoryFault(KernelFault):
     def allocation(self) -> str | None:
         """The name of the nearest allocation, or of the one that may not be written."""
         return self._allocation
+
+
+class AssertionFailure(KernelFault):
+    """An `assert` of the kernel that does not hold; the place is the assertion's."""
+
+    check = ASSERT
 
 
 class BudgetExceeded(KernelFault):

@@ -1,12 +1,21 @@
-"""The Plan: what an author's code asks a machine to do, without data. Serialisable and content-addressed."""
+"""The Plan: what an author's code asks a machine to do, without data. Serialisable and content-addressed.
+
+A kind of node is a class here, and a line of `Node`: it says which handles it names, which storages it makes, and what
+would be wrong with it. `encode` and `decode` write and read it by the annotations of its fields, and
+`execution/nodes.py` executes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import get_args, get_type_hints
 
-from triptych.core.arrays import Handle, Storage
 from triptych.core.dtypes import DType
+from triptych.core.handles import Handle, Storage
+from triptych.core.languages import Language
 
 CONSTANT_LIMIT = 1 << 20
 """Bytes. The most host data that one `Constant` may bring into a plan."""
@@ -19,9 +28,14 @@ class Program:
     machine: str
     text: str
     language: str
-    """What the author wrote it in: `cuda`, `triton`, `nki` or `ptx`. A claim, never a fact to rely on."""
+    """The name of the language (`core/languages.py`) that the author wrote it in. A claim, never a fact to rely on."""
     target: str
     """The compile target (`sm_80`, `trn2`)."""
+
+    @classmethod
+    def of(cls, language: Language, text: str, target: str) -> Program:
+        """A program of a language, for the machine that it runs on."""
+        return cls(language.machine, text, language.name, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,48 +47,138 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """An argument passed by value as raw bytes (a struct)."""
+class Struct:
+    """An argument passed by value as raw bytes."""
 
     data: bytes
 
 
-Argument = Handle | Scalar | Block
+Argument = Handle | Scalar | Struct
+
+
+class NodeKind(ABC):
+    """What all kinds of nodes say of themselves."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def handles(self) -> tuple[Handle, ...]:
+        """The handles that it names itself, not those of plans inside it."""
+
+    @property
+    @abstractmethod
+    def makes(self) -> tuple[Storage, ...]:
+        """The storages that it makes itself; all others must be there before it."""
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans inside it."""
+        return ()
+
+    def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
+        """What is wrong with it, but for its handles, which must lie in their storages; `programs` are those known."""
+        del programs
+        return iter(())
 
 
 @dataclass(frozen=True, slots=True)
-class Allocate:
+class Allocate(NodeKind):
     """A new storage with undefined contents."""
 
     storage: Storage
 
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        """None."""
+        return ()
+
+    @property
+    def makes(self) -> tuple[Storage, ...]:
+        """The storage."""
+        return (self.storage,)
+
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(NodeKind):
     """Every element of `target` becomes `value`."""
 
     target: Handle
     value: int | float
 
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        """The target."""
+        return (self.target,)
+
+    @property
+    def makes(self) -> tuple[Storage, ...]:
+        """None."""
+        return ()
+
+    def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
+        """The target must be writable."""
+        yield from _read_only(self.target)
+
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(NodeKind):
     """The elements of `source` go to `target`: same shape, same dtype."""
 
     target: Handle
     source: Handle
 
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        """Target and source."""
+        return self.target, self.source
+
+    @property
+    def makes(self) -> tuple[Storage, ...]:
+        """None."""
+        return ()
+
+    def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
+        """The target must be writable, and like the source."""
+        yield from _read_only(self.target)
+        target, source = self.target, self.source
+        if target.shape != source.shape or target.dtype != source.dtype:
+            yield (
+                f"from {source.dtype} {source.shape} to {target.dtype} {target.shape};"
+                " expected the same dtype and shape"
+            )
+
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(NodeKind):
     """A new storage whose contents the host computed during capture (at most `CONSTANT_LIMIT` bytes)."""
 
     storage: Storage
     data: bytes
 
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        """None."""
+        return ()
+
+    @property
+    def makes(self) -> tuple[Storage, ...]:
+        """The storage."""
+        return (self.storage,)
+
+    def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
+        """The bytes must be the storage's, and few."""
+        if len(self.data) != self.storage.size:
+            yield f"{len(self.data)} bytes for a storage of {self.storage.size}"
+        if len(self.data) > CONSTANT_LIMIT:
+            yield (
+                f"{len(self.data)} bytes of host data; at most {CONSTANT_LIMIT} may come from the host:"
+                " compute the values in a kernel"
+            )
+
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NodeKind):
     """One kernel over one grid."""
 
     program: str
@@ -88,16 +192,71 @@ class Launch:
     cluster: tuple[int, int, int] = (1, 1, 1)
     cooperative: bool = False
 
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        """Those among the arguments."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Handle))
+
+    @property
+    def makes(self) -> tuple[Storage, ...]:
+        """None."""
+        return ()
+
+    def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
+        """The program must be known, and every extent at least 1."""
+        if self.program not in programs:
+            yield f"no program '{self.program}'; the plan has: {', '.join(sorted(programs)) or 'none'}"
+        for label, extents in (("grid", self.grid), ("block", self.block), ("cluster", self.cluster)):
+            if len(extents) != 3 or min(extents) < 1:
+                yield f"{label} {extents}; expected three whole numbers of 1 or more"
+        if self.shared_bytes < 0:
+            yield f"{self.shared_bytes} bytes of shared memory"
+
 
 @dataclass(frozen=True, slots=True)
-class Choose:
+class Choose(NodeKind):
     """Alternatives of one result (an autotuner's configurations); the executing side picks by modelled time."""
 
     labels: tuple[str, ...]
     alternatives: tuple[Plan, ...]
 
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        """None itself."""
+        return ()
+
+    @property
+    def makes(self) -> tuple[Storage, ...]:
+        """None itself."""
+        return ()
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The alternatives."""
+        return self.alternatives
+
+    def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
+        """There must be alternatives, each with a label."""
+        if not self.alternatives or len(self.labels) != len(self.alternatives):
+            yield f"{len(self.labels)} labels for {len(self.alternatives)} alternatives"
+
+
+def _read_only(target: Handle) -> Iterator[str]:
+    if not target.storage.writable:
+        yield f"storage '{target.storage.name}' is read-only"
+
 
 Node = Allocate | Fill | Copy | Constant | Launch | Choose
+
+NODES: Mapping[str, type[Node]] = {kind.__name__.lower(): kind for kind in get_args(Node)}
+"""The kinds by their names in a plan's JSON and in messages."""
+
+
+@cache
+def fields_of(kind: type[Node]) -> Mapping[str, object]:
+    """The types of a kind's fields by name, in their order."""
+    types = get_type_hints(kind)
+    return {one.name: types[one.name] for one in fields(kind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +271,12 @@ class Plan:
     @classmethod
     def of_launch(cls, program: Program, launch: Launch) -> Plan:
         """The plan of one launch over arrays that exist: what interactive use runs, a plan at a time."""
-        handles = dict.fromkeys(argument for argument in launch.arguments if isinstance(argument, Handle))
+        handles = tuple(dict.fromkeys(launch.handles))
         written = (handle for handle in handles if handle.storage.writable)
-        return cls((launch,), {launch.program: program}, tuple(handles), tuple(written))
+        return cls((launch,), {launch.program: program}, handles, tuple(written))
+
+    @property
+    def made(self) -> frozenset[Storage]:
+        """The storages that it makes itself, those of plans inside it included."""
+        inside = (plan.made for node in self.nodes for plan in node.plans)
+        return frozenset(storage for node in self.nodes for storage in node.makes).union(*inside)

@@ -22,8 +22,8 @@ class Settings:
     """Every setting, with the environment variable that sets it."""
 
     chip: str | None = None
-    """TRIPTYCH_CHIP: whose roofline; a chip's name or the path of a TOML file. The machine's default (`h100` for a GPU,
-    `trn2` for a NeuronCore) where it is not said."""
+    """TRIPTYCH_CHIP: whose roofline; a chip's name or the path of a TOML file. The default chip of the machine where it is
+    not said."""
     target: str | None = None
     """TRIPTYCH_TARGET: the compile target (`sm_80`), the chip's own where it is not said."""
     workers: int = field(default_factory=usable_cores)
@@ -34,6 +34,13 @@ class Settings:
     """TRIPTYCH_CACHE_BYTES: the most that the folder may hold; the least recently used go first. 0: no cache."""
     budget: int = 1 << 24
     """TRIPTYCH_BUDGET: the loop iterations that one warp may run before the launch counts as hung."""
+    stack_bytes: int = 16 << 10
+    """TRIPTYCH_STACK_BYTES: the stack of a thread in kernels whose functions call themselves (a device's limit is 1 KiB
+    where a program does not set it)."""
+    heap_bytes: int = 8 << 20
+    """TRIPTYCH_HEAP_BYTES: the heap that kernels allocate from with `malloc`; CUDA's own default."""
+    printf_bytes: int = 1 << 20
+    """TRIPTYCH_PRINTF_BYTES: what one launch may print; CUDA's own default. What is beyond is cut."""
 
 
 def _integer(name: str, default: int, least: int = 1) -> int:
@@ -59,6 +66,9 @@ def _read_environment() -> Settings:
         cache_folder=Path(cache).expanduser() if cache else base.cache_folder.expanduser(),
         cache_bytes=_integer("TRIPTYCH_CACHE_BYTES", base.cache_bytes, least=0),
         budget=_integer("TRIPTYCH_BUDGET", base.budget),
+        stack_bytes=_integer("TRIPTYCH_STACK_BYTES", base.stack_bytes),
+        heap_bytes=_integer("TRIPTYCH_HEAP_BYTES", base.heap_bytes),
+        printf_bytes=_integer("TRIPTYCH_PRINTF_BYTES", base.printf_bytes, least=0),
     )
 
 

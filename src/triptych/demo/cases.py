@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from triptych.core.languages import CUDA, NKI, TRITON, Language
 from triptych.demo.kernels import cuda_host, nki_kernels, triton_kernels
 from triptych.demo.kernels.arrays import F32
 from triptych.demo.problems import Problem, add_problem, gelu_problem
@@ -14,7 +15,7 @@ from triptych.demo.problems import Problem, add_problem, gelu_problem
 class Case:
     """A problem solved in one language."""
 
-    language: str
+    language: Language
     problem: Problem
     solve: Callable[..., F32]
 
@@ -23,13 +24,13 @@ def cases() -> Sequence[Case]:
     """Every case, in the order in which they are shown: of one problem and language, the fused form comes last."""
     add, gelu = add_problem(), gelu_problem()
     return (
-        Case("cuda", add, cuda_host.add),
-        Case("triton", add, triton_kernels.add),
-        Case("nki", add, nki_kernels.add),
-        Case("cuda", gelu, cuda_host.gelu_linear_unfused),
-        Case("cuda", gelu, cuda_host.gelu_linear_fused),
-        Case("triton", gelu, triton_kernels.gelu_linear_unfused),
-        Case("triton", gelu, triton_kernels.gelu_linear_fused),
-        Case("nki", gelu, nki_kernels.gelu_linear_unfused),
-        Case("nki", gelu, nki_kernels.gelu_linear_fused),
+        Case(CUDA, add, cuda_host.add),
+        Case(TRITON, add, triton_kernels.add),
+        Case(NKI, add, nki_kernels.add),
+        Case(CUDA, gelu, cuda_host.gelu_linear_unfused),
+        Case(CUDA, gelu, cuda_host.gelu_linear_fused),
+        Case(TRITON, gelu, triton_kernels.gelu_linear_unfused),
+        Case(TRITON, gelu, triton_kernels.gelu_linear_fused),
+        Case(NKI, gelu, nki_kernels.gelu_linear_unfused),
+        Case(NKI, gelu, nki_kernels.gelu_linear_fused),
     )

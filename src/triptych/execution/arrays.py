@@ -9,9 +9,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.arrays import Handle
 from triptych.core.dtypes import dtype_of
 from triptych.core.errors import UsageError
+from triptych.core.handles import Handle
 from triptych.execution.memory import memory
 
 UNDEFINED_BYTE = 0xFF

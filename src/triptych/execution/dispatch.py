@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from triptych import gpu, neuron
 from triptych.chips import GpuChip
-from triptych.core.arrays import Storage
 from triptych.core.errors import PlanError
+from triptych.core.handles import Storage
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Launch, Program
 from triptych.execution.demangle import readable
 from triptych.execution.host_memory import Bytes
-from triptych.execution.limits import check_launch
+from triptych.execution.limits import check_launch, resident_blocks_per_sm
 from triptych.execution.profile import active_checks, active_chip
 
 Memory = Mapping[Storage, Bytes]
@@ -37,9 +37,11 @@ def _run_gpu(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
     chip = active_chip("gpu")
     assert isinstance(chip, GpuChip)
     entry = gpu.load(program.text).entries.get(launch.entry)
+    resident = None
     if entry is not None:  # else the machine says which entries there are
         check_launch(launch, entry, chip)
-    record = gpu.run_launch(program, launch, memory, active_checks("gpu"))
+        resident = resident_blocks_per_sm(launch, entry, chip) * chip.sm_count
+    record = gpu.run_launch(program, launch, memory, active_checks("gpu"), resident_blocks=resident)
     return replace(record, kernel=readable(record.kernel))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from triptych.core.dtypes import DTYPES, DType, dtype_of
 from triptych.core.errors import ArgumentError, UnknownName
 from triptych.execution.host_memory import Extent, HostArray, Owner, label
-from triptych.execution.tensors import from_torch, is_tensor, torch_owner
+from triptych.execution.torch_tensors import from_torch, is_tensor, torch_owner
 
 
 @runtime_checkable

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.arrays import Handle
 from triptych.core.dtypes import DType
+from triptych.core.handles import Handle
 
 Bytes = NDArray[np.uint8]
 """A one-dimensional view of memory that somebody else owns."""

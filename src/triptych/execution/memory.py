@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 
-from triptych.core.arrays import AddressSpace, Handle, Storage
+from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.execution.host import host_array
 from triptych.execution.host_memory import Bytes, Extent, HostArray, Owner, window
 

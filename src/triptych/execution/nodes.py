@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.arrays import Handle, Storage
 from triptych.core.errors import KernelFault, LaunchError, PlanError
+from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Allocate, Choose, Constant, Copy, Fill, Launch, Plan, Program
-from triptych.core.validate import handles_of
 from triptych.execution.arrays import UNDEFINED_BYTE
 from triptych.execution.dispatch import execute
 from triptych.execution.host_memory import Bytes, view
@@ -81,7 +80,7 @@ def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None
     """
     programs = {**programs, **plan.programs}
     for node in plan.nodes:
-        state.require(handles_of(node))
+        state.require(node.handles)
         match node:
             case Allocate(storage):
                 state.buffers[storage] = np.full(storage.size, UNDEFINED_BYTE, np.uint8)
@@ -95,6 +94,8 @@ def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None
                 _launch(programs[node.program], node, state)
             case Choose():
                 _choose(node, programs, state)
+            case _:
+                assert_never(node)
 
 
 def _launch(program: Program, launch: Launch, state: State) -> None:

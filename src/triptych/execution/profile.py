@@ -14,7 +14,7 @@ from triptych.core.errors import UnknownName
 from triptych.core.launches import Finding, LaunchRecord
 from triptych.core.settings import settings
 from triptych.execution.launch_report import LaunchReport
-from triptych.execution.targets import TARGET_PREFIX, check_target
+from triptych.execution.targets import check_target, machine_of
 
 
 @dataclass(slots=True)
@@ -157,10 +157,14 @@ def _named_chip(name: str) -> Chip:
 
 
 def active_target(machine: str = "gpu") -> str:
-    """The compile target in force for a machine: the one asked for, else that of the chip in force."""
+    """The compile target in force for a machine: the one asked for, else that of the chip in force.
+
+    Raises:
+        UnknownName: where the settings name a target, or a chip, that there is not.
+    """
     inner = current()
     asked = inner.target if inner is not None else settings().target
-    if asked is not None and asked.startswith(TARGET_PREFIX[machine]):
+    if asked is not None and machine_of(check_target(asked)) == machine:
         return asked
     return active_chip(machine).target
 

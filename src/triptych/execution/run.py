@@ -8,9 +8,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from triptych.core.arrays import Handle, Storage
 from triptych.core.errors import ArgumentError, PlanError
-from triptych.core.plan import Allocate, Choose, Constant, Plan
+from triptych.core.handles import Handle, Storage
+from triptych.core.plan import Plan
 from triptych.core.validate import check_plan, storages_of
 from triptych.execution.host import host_array
 from triptych.execution.host_memory import Bytes, Extent, window
@@ -61,7 +61,7 @@ def run_plan_here(plan: Plan, memory: Memory) -> PlanRun:
     """
     state = State(memory.map())
     run = _run(plan, state)
-    for storage in _made(plan):
+    for storage in plan.made:
         memory.adopt(storage, state.buffers[storage])
     return run
 
@@ -76,22 +76,8 @@ def _run(plan: Plan, state: State) -> PlanRun:
     return PlanRun(reports, outputs, tuple(state.choices))
 
 
-def _made(plan: Plan) -> set[Storage]:
-    """The storages that the plan makes itself."""
-    made: set[Storage] = set()
-    for node in plan.nodes:
-        match node:
-            case Allocate() | Constant():
-                made.add(node.storage)
-            case Choose():
-                made.update(*(_made(alternative) for alternative in node.alternatives))
-            case _:
-                pass
-    return made
-
-
 def _bind(plan: Plan, data: Mapping[str, object]) -> dict[Storage, Bytes]:
-    made = _made(plan)
+    made = plan.made
     wanted = {storage.name: storage for storage in storages_of(plan) if storage not in made}
     missing, superfluous = wanted.keys() - data.keys(), data.keys() - wanted.keys()
     if missing or superfluous:

@@ -1,23 +1,34 @@
-"""The compile targets that there are, by machine."""
+"""The compile targets that there are: the GPUs' by their compute capabilities, the NeuronCores' by their chips."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from triptych.chips import targets
 from triptych.core.errors import UnknownName
-
-TARGET_PREFIX = {"gpu": "sm_", "neuron": ("trn", "inf")}
-"""How the names of a machine's targets begin."""
-_CAPABILITIES = (75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)
-"""Compute capabilities that NVRTC 13 compiles for."""
-_TARGETS = (*(f"sm_{number}" for number in _CAPABILITIES), "trn1", "trn2", "trn3", "inf2")
+from triptych.core.gpu_targets import CAPABILITIES, capability_of
 
 
-def check_target(target: str) -> str:
+def machine_of(target: str) -> str:
+    """`gpu` for `sm_…`, `neuron` for any other."""
+    return "gpu" if target.startswith("sm_") else "neuron"
+
+
+def check_target(target: str, machine: str | None = None, capabilities: Sequence[int] = CAPABILITIES) -> str:
     """The target itself.
+
+    Args:
+        target: its name.
+        machine: the machine whose target it must be (`gpu`, `neuron`); None: that of any.
+        capabilities: those that the GPUs' compiler has, as 80 for 8.0.
 
     Raises:
         UnknownName: where no compiler has it; `sm_90a` and the like count as `sm_90`.
     """
-    plain = target[:-1] if target.startswith("sm_") and target[-1:] in ("a", "f") else target
-    if plain not in _TARGETS:
-        raise UnknownName.of("compile target", target, _TARGETS)
+    if capability_of(target) in capabilities and machine != "neuron":
+        return target
+    known = [f"sm_{one}" for one in capabilities] if machine != "neuron" else []
+    known += targets("neuron") if machine != "gpu" else ()
+    if target not in known:
+        raise UnknownName.of("compile target", target, known)
     return target

@@ -21,6 +21,10 @@ POISON_BYTE = 0xA5
 # addresses; the other spaces lie in windows that no allocation reaches. Where hardware has them is not documented.
 PARAM_WINDOW = 0x7D00_0000_0000
 """Kernel parameters, for `cvta.param`."""
+GRID_WORKSPACE = 0x7C00_0000_0000
+"""What cooperative launches count arrivals in: a `grid_workspace` of `cooperative_groups/details/driver_abi.h`, whose
+address %envreg1 and %envreg2 hold."""
+GRID_WORKSPACE_BYTES = 8
 WINDOW_SIZE = 1 << 32
 WINDOWS: Mapping[str, int] = {
     "global": 0,
@@ -30,13 +34,24 @@ WINDOWS: Mapping[str, int] = {
     "local": 0x7E00_0000_0000,
 }
 """What `cvta` adds to an address of the space."""
+FIRST_CODE_ADDRESS = 0x7B00_0000_0000
+"""A module's functions have addresses from here on, which are those of no memory."""
+CODE_BYTES = 16
+"""From one function's address to the next one's."""
+FIRST_HEAP_ADDRESS = 0x7C80_0000_0000
+"""The heap of `malloc` lies here, above all arrays and variables."""
 FIRST_VARIABLE_ADDRESS = 0x0008_0000_0000
 """Variables of modules lie from here on, below the arrays (`AddressSpace.FIRST_ADDRESS`)."""
 
 __all__ = [
     "BANKS",
     "BANK_BYTES",
+    "CODE_BYTES",
+    "FIRST_CODE_ADDRESS",
+    "FIRST_HEAP_ADDRESS",
     "FIRST_VARIABLE_ADDRESS",
+    "GRID_WORKSPACE",
+    "GRID_WORKSPACE_BYTES",
     "LOCAL_BYTES",
     "PAIR_BYTES",
     "PARAM_WINDOW",

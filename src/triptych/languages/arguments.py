@@ -12,7 +12,7 @@ import numpy as np
 
 from triptych.core.dtypes import DTYPES, DType, dtype_of
 from triptych.core.errors import ArgumentError, UnknownName
-from triptych.core.plan import Argument, Block, Scalar
+from triptych.core.plan import Argument, Scalar, Struct
 from triptych.execution.host import HostArray, host_array, is_array
 from triptych.execution.memory import Memory
 from triptych.languages.parameters import Parameter
@@ -226,11 +226,11 @@ def _is_number(value: object) -> bool:
         return False
 
 
-def _bytes(slot: Slot, value: object) -> Block:
+def _bytes(slot: Slot, value: object) -> Struct:
     ctype = slot.known.ctype
     scalar = ctype.scalar if ctype is not None else None
     if scalar is not None and scalar.is_float and _is_number(value):
-        return Block(np.asarray(_float(slot, scalar, value)).astype(scalar.numpy).tobytes())
+        return Struct(np.asarray(_float(slot, scalar, value)).astype(scalar.numpy).tobytes())
     data = _raw(value)
     if data is None or len(data) != slot.ptx.size:
         got = f"{len(data)} bytes" if data is not None else type(value).__name__
@@ -238,7 +238,7 @@ def _bytes(slot: Slot, value: object) -> Block:
             f"expected {slot.text} by value, {slot.ptx.size} bytes, got {got}",
             "pass bytes, a ctypes structure, or an element of a numpy array of a structured dtype (align=True)",
         )
-    return Block(data)
+    return Struct(data)
 
 
 def _raw(value: object) -> bytes | None:

@@ -10,13 +10,8 @@ from triptych.core.errors import UsageError
 from triptych.core.launches import LaunchRecord
 from triptych.model.pipes import Work, dominant, work_by_pipe
 from triptych.model.roofline import Roof, Roofline, Traffic
-from triptych.model.traffic import LEVELS, bandwidths
+from triptych.model.traffic import LEVELS
 
-SCHEDULERS = 4
-"""Warp schedulers of an SM, each of which issues one warp instruction a clock.
-
-Source: NVIDIA CUDA C++ Programming Guide, the multiprocessor of compute capability 7.x to 9.0.
-"""
 _WAVEFRONTS = known_counters("shared.load.wavefronts", "shared.store.wavefronts", "shared.atomic.wavefronts")
 
 
@@ -44,7 +39,7 @@ def place(record: LaunchRecord, chip: Chip) -> Roofline:
     work, pipe_notes = work_by_pipe(record.counters, chip)
     flops = sum(row.flops for row in work)
     traffic = _traffic(record, chip, flops)
-    roofs = (*_pipe_roofs(work), *_memory_roofs(traffic, chip), *_engine_roofs(record, chip))
+    roofs = (*_pipe_roofs(work), *_memory_roofs(traffic), *_engine_roofs(record, chip))
     pipe, peak = dominant(work, chip)
     headline = traffic[0]
     ridge_point = peak / headline.bytes_per_s
@@ -55,7 +50,7 @@ def place(record: LaunchRecord, chip: Chip) -> Roofline:
         chip=chip.name,
         flops=flops,
         bytes=headline.bytes,
-        memory_level=headline.level,
+        memory_level=headline.level.label,
         intensity=headline.intensity,
         ridge_point=ridge_point,
         bound="compute" if compute_bound else "memory",
@@ -72,40 +67,41 @@ def place(record: LaunchRecord, chip: Chip) -> Roofline:
 
 def _traffic(record: LaunchRecord, chip: Chip, flops: int) -> tuple[Traffic, ...]:
     rows: list[Traffic] = []
-    for level, bytes_per_s in zip(LEVELS[chip.machine], bandwidths(chip), strict=True):
+    for level in LEVELS[chip.machine]:
         moved = level.bytes(record.counters)
-        rows.append(Traffic(level.name, moved, flops / moved if moved else 0.0, bytes_per_s))
+        rows.append(Traffic(level, moved, flops / moved if moved else 0.0, level.bytes_per_s(chip)))
     return tuple(rows)
 
 
 def _pipe_roofs(work: tuple[Work, ...]) -> tuple[Roof, ...]:
-    return tuple(Roof(f"{row.pipe} pipe", row.flops, "FLOPs", row.peak, required=True) for row in work)
+    names = ((f"{row.pipe} pipe", row) for row in work)
+    return tuple(Roof(name, name, row.flops, "FLOPs", row.peak, required=True) for name, row in names)
 
 
-def _memory_roofs(traffic: tuple[Traffic, ...], chip: Chip) -> tuple[Roof, ...]:
-    rows = zip(LEVELS[chip.machine], traffic, strict=True)
+def _memory_roofs(traffic: tuple[Traffic, ...]) -> tuple[Roof, ...]:
+    rows = ((row.level, row) for row in traffic if row.bytes)
     return tuple(
-        Roof(row.level, row.bytes, "bytes", row.bytes_per_s, required=level.compulsory)
+        Roof(level.label, level.short, row.bytes, "bytes", row.bytes_per_s, required=level.compulsory)
         for level, row in rows
-        if row.bytes
     )
 
 
 def _engine_roofs(record: LaunchRecord, chip: Chip) -> tuple[Roof, ...]:
     """What this program asks of the units that are no pipe of FLOPs, at their peak rates."""
-    rows = _sm_units(record, chip) if isinstance(chip, GpuChip) else _core_engines(record, chip)
-    return tuple(Roof(name, amount, unit, rate, required=False) for name, amount, unit, rate in rows if amount)
+    roofs = _sm_units(record, chip) if isinstance(chip, GpuChip) else _core_engines(record, chip)
+    return tuple(roof for roof in roofs if roof.amount)
 
 
-def _sm_units(record: LaunchRecord, chip: GpuChip) -> Iterator[tuple[str, int | float, str, float]]:
+def _sm_units(record: LaunchRecord, chip: GpuChip) -> Iterator[Roof]:
     """One wavefront a clock and SM, and one warp instruction a clock and scheduler."""
     clocks = chip.sm_count * chip.clock_hz
     wavefronts = sum(record.counters.value(name) for name in _WAVEFRONTS)
-    yield "shared memory (wavefronts)", wavefronts, "wavefronts", clocks
-    yield "issue (warp instructions)", record.counters.value("instructions.warp"), "instructions", SCHEDULERS * clocks
+    yield Roof("shared memory (wavefronts)", "shared memory", wavefronts, "wavefronts", clocks)
+    issued, slots = record.counters.value("instructions.warp"), chip.warp_schedulers_per_sm * clocks
+    yield Roof("issue (warp instructions)", "issue", issued, "instructions", slots)
 
 
-def _core_engines(record: LaunchRecord, chip: NeuronChip) -> Iterator[tuple[str, int | float, str, float]]:
+def _core_engines(record: LaunchRecord, chip: NeuronChip) -> Iterator[Roof]:
     """Elements through a NeuronCore's engines, one a lane and cycle."""
     rates = {
         "vector": chip.vector_lanes * chip.vector_clock_hz,
@@ -113,7 +109,8 @@ def _core_engines(record: LaunchRecord, chip: NeuronChip) -> Iterator[tuple[str,
         "gpsimd": chip.gpsimd_lanes * chip.gpsimd_clock_hz,
     }
     for name, rate in rates.items():
-        yield f"{name} engine", record.counters.value(f"elements.{name}"), "elements", rate
+        title = f"{name} engine"
+        yield Roof(title, title, record.counters.value(f"elements.{name}"), "elements", rate)
 
 
 def _overhead(record: LaunchRecord, chip: Chip) -> float:

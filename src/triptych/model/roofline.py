@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from triptych.core.counter_table import COUNTER_ROW
 from triptych.core.counters import Counter
+from triptych.model.traffic import Level
+
+LAUNCH_OVERHEAD = "launch overhead"
+"""What limits a launch that no roof does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +22,12 @@ class Roof:
     """
 
     name: str
+    short: str
+    """The name without what is counted, for a table."""
     amount: int | float
     unit: str
     rate: float
-    required: bool
+    required: bool = False
 
     @property
     def seconds(self) -> float:
@@ -33,7 +39,7 @@ class Roof:
 class Traffic:
     """Bytes at one level of memory, and the intensity that they give."""
 
-    level: str
+    level: Level
     bytes: int
     intensity: float
     """FLOP/byte; 0 where there are no FLOPs or no bytes."""
@@ -50,6 +56,7 @@ class Roofline:
     bytes: int
     """At `memory_level`: reads and writes."""
     memory_level: str
+    """The headline level's label."""
     intensity: float
     """FLOP/byte at `memory_level`; 0 where there are no FLOPs or no bytes."""
     ridge_point: float
@@ -76,12 +83,24 @@ class Roofline:
         return self.floor_s / self.estimate_s if self.estimate_s > 0 else 0.0
 
     @property
-    def limited_by(self) -> str:
-        """The roof that sets the estimate, or `launch overhead` where that is longer than every roof."""
+    def limit(self) -> Roof | None:
+        """The roof that sets the estimate; None where the launch overhead is longer than every roof."""
         slowest = max(self.roofs, key=lambda roof: roof.seconds, default=None)
-        if slowest is None or slowest.seconds < self.launch_overhead_s:
-            return "launch overhead"
-        return slowest.name
+        return None if slowest is None or slowest.seconds < self.launch_overhead_s else slowest
+
+    @property
+    def limited_by(self) -> str:
+        """The name of the roof that sets the estimate, or `launch overhead`."""
+        return LAUNCH_OVERHEAD if self.limit is None else self.limit.name
+
+    @property
+    def limited_by_short(self) -> str:
+        """The same by its short name."""
+        return LAUNCH_OVERHEAD if self.limit is None else self.limit.short
+
+    def at(self, key: str) -> Traffic:
+        """The traffic at the level of memory of a key (`dram`, `l2`, `hbm`, `dma`)."""
+        return next(row for row in self.traffic if row.level.key == key)
 
     def counters(self) -> Mapping[str, Counter]:
         """The modelled numbers by name, as a report lists them under `model`."""
@@ -93,8 +112,8 @@ class Roofline:
         ]
         rows += [("roof.<name>", roof.name, roof.seconds) for roof in self.roofs]
         for traffic in self.traffic:
-            rows.append(("bytes.<level>", traffic.level, traffic.bytes))
-            rows.append(("intensity.<level>", traffic.level, traffic.intensity))
+            rows.append(("bytes.<level>", traffic.level.label, traffic.bytes))
+            rows.append(("intensity.<level>", traffic.level.label, traffic.intensity))
         return dict(_modelled(*row) for row in rows)
 
 

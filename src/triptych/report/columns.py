@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from triptych.core.counters import Counters, known_counters
-from triptych.report.launch import Launch
+from triptych.execution.launch_report import LaunchReport
+from triptych.model.traffic import LEVELS, Level
 from triptych.report.quantities import count, duration, extent, percent, ratio, size
 
 ABSENT = "–"
@@ -27,7 +28,7 @@ class Column:
 
     heading: str
     origin: Origin
-    cell: Callable[[Launch], str]
+    cell: Callable[[LaunchReport], str]
     left: bool = False
     """Words stand left, numbers right."""
 
@@ -57,28 +58,29 @@ _DIVERGENT = known_counters("branches.divergent")
 _BRANCHES = known_counters("branches")
 
 
-def _counted(*names: str) -> Callable[[Launch], str]:
+def _counted(*names: str) -> Callable[[LaunchReport], str]:
     known_counters(*names)
     return lambda launch: count(total(launch.record.counters, *names))
 
 
-def _sized(*names: str) -> Callable[[Launch], str]:
+def _sized(*names: str) -> Callable[[LaunchReport], str]:
     known_counters(*names)
     return lambda launch: size(total(launch.record.counters, *names))
 
 
-def _sectors_per_request(launch: Launch) -> str:
+def _sectors_per_request(launch: LaunchReport) -> str:
     value = quotient(launch.record.counters, SECTORS, REQUESTS)
     return ABSENT if value is None else ratio(value)
 
 
-def _divergence(launch: Launch) -> str:
+def _divergence(launch: LaunchReport) -> str:
     value = quotient(launch.record.counters, _DIVERGENT, _BRANCHES)
     return ABSENT if value is None else percent(value)
 
 
-def _traffic(level: int) -> Callable[[Launch], str]:
-    return lambda launch: size(launch.roofline.traffic[level].bytes)
+def _bytes_at(level: Level) -> Column:
+    origin = Origin.MODELLED if level.modelled else Origin.COUNTED
+    return Column(f"{level.short}\nbytes", origin, lambda launch: size(launch.roofline.at(level.key).bytes))
 
 
 _ROOFLINE = (
@@ -87,7 +89,7 @@ _ROOFLINE = (
     Column("bound", Origin.MODELLED, lambda launch: launch.roofline.bound, left=True),
     Column("floor", Origin.MODELLED, lambda launch: duration(launch.roofline.floor_s)),
     Column("estimate", Origin.MODELLED, lambda launch: duration(launch.roofline.estimate_s)),
-    Column("limited\nby", Origin.MODELLED, lambda launch: launch.roofline.limited_by.partition(" (")[0], left=True),
+    Column("limited\nby", Origin.MODELLED, lambda launch: launch.roofline.limited_by_short, left=True),
     Column("floor/\nestimate", Origin.MODELLED, lambda launch: percent(launch.roofline.fraction)),
 )
 
@@ -98,8 +100,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("block", Origin.GIVEN, lambda launch: extent(launch.record.block)),
         Column("warp\ninstr.", Origin.COUNTED, _counted("instructions.warp")),
         Column("FLOPs", Origin.COUNTED, lambda launch: count(launch.roofline.flops)),
-        Column("DRAM\nbytes", Origin.MODELLED, _traffic(0)),
-        Column("L2\nbytes", Origin.MODELLED, _traffic(1)),
+        *map(_bytes_at, LEVELS["gpu"]),
         Column("sectors\n/request", Origin.COUNTED, _sectors_per_request),
         Column("diver-\ngent", Origin.COUNTED, _divergence),
         Column("bank\nconflicts", Origin.COUNTED, _counted(*CONFLICTS)),
@@ -113,14 +114,27 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("scalar\ninstr.", Origin.COUNTED, _counted("instructions.scalar")),
         Column("gpsimd\ninstr.", Origin.COUNTED, _counted("instructions.gpsimd")),
         Column("FLOPs", Origin.COUNTED, lambda launch: count(launch.roofline.flops)),
-        Column("HBM\nbytes", Origin.MODELLED, _traffic(0)),
-        Column("DMA\nbytes", Origin.COUNTED, _traffic(1)),
+        *map(_bytes_at, LEVELS["neuron"]),
         Column("SBUF\n/part.", Origin.COUNTED, _sized("sbuf.peak_bytes")),
         Column("PSUM\n/part.", Origin.COUNTED, _sized("psum.peak_bytes")),
         *_ROOFLINE,
     ),
 }  # fmt: skip
-"""By machine. DRAM and HBM bytes are compulsory ones; L2 bytes are the sectors requested; DMA bytes were moved.
-
-Bytes of DRAM, HBM and L2 are modelled: they are sums of counts, taken for the traffic of a memory behind ideal caches.
+"""By machine. Bytes by level of memory are told by the rows of `model/traffic.py`; those that are modelled are sums of
+counts, taken for the traffic of a memory behind ideal caches.
 """
+
+
+def origins(machines: Iterable[str]) -> str:
+    """Which of the machines' columns are counted and which modelled, in one sentence."""
+    columns = [column for machine in machines for column in COLUMNS[machine]]
+    named = {origin: _listed(column for column in columns if column.origin is origin) for origin in Origin}
+    return (
+        f"Of the columns, {named[Origin.COUNTED]} are counted; {named[Origin.MODELLED]} are modelled, with every peak"
+        " taken for achievable."
+    )
+
+
+def _listed(columns: Iterable[Column]) -> str:
+    *others, last = dict.fromkeys(in_one_line(column.heading) for column in columns)
+    return f"{', '.join(others)} and {last}"

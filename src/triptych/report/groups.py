@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from triptych.report.launch import Launch
+from triptych.core.counters import Counters
+from triptych.execution.launch_report import LaunchReport
 
 _RUNS_SHOWN = 6
 """Of a group's runs of launches, in its label."""
 
 
-def identity(launch: Launch) -> Hashable:
-    """Equal for launches whose kernel, shape, chip, counters and findings are equal."""
-    record = launch.record
+def identity(launch: LaunchReport) -> Hashable:
+    """Equal for launches that are equal in everything reported, but for their source lines.
+
+    That is every field of the record, and the chips: all figures of a report are made of these.
+    """
+    record, chips = launch.record, (launch.chip, launch.passed_over)
+    told = (getattr(record, field.name) for field in fields(record) if field.name != "lines")
     return (
-        *(launch.chip.name, record.kernel, record.machine, record.language, record.target, record.grid, record.block),
-        *(record.shared_bytes, tuple(record.counters.items()), record.findings),
+        *(tuple(value.items()) if isinstance(value, Counters) else value for value in told),
+        *((chip.name, chip.title, tuple(chip.facts.items())) for chip in chips if chip is not None),
     )
 
 
@@ -24,7 +29,7 @@ def identity(launch: Launch) -> Hashable:
 class Group:
     """Launches of one identity and of the same source lines; `numbers` count all launches of a run from 1."""
 
-    launch: Launch
+    launch: LaunchReport
     numbers: tuple[int, ...]
 
     @property
@@ -35,9 +40,9 @@ class Group:
         return shown if len(runs) <= _RUNS_SHOWN else f"{shown}, … ({len(self.numbers)} launches)"
 
 
-def groups_of(launches: Iterable[Launch]) -> list[Group]:
+def groups_of(launches: Iterable[LaunchReport]) -> list[Group]:
     """The groups, in the order of their first launches."""
-    found: dict[Hashable, tuple[Launch, list[int]]] = {}
+    found: dict[Hashable, tuple[LaunchReport, list[int]]] = {}
     for number, launch in enumerate(launches, 1):
         places = tuple((line.where, line.frames) for line in launch.record.lines)
         found.setdefault((identity(launch), places), (launch, []))[1].append(number)

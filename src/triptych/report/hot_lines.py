@@ -9,9 +9,9 @@ from typing import TypeVar
 from triptych.core.counter_table import COUNTED, COUNTER_ROW
 from triptych.core.counters import Counter, Counters, known_counters
 from triptych.core.source import SourceLocation
+from triptych.execution.launch_report import LaunchReport
 from triptych.model.pipes import PREFIX
 from triptych.report.columns import ABSENT, CONFLICTS, REQUESTS, SECTORS, quotient, total
-from triptych.report.launch import Launch
 from triptych.report.quantities import count, percent, ratio, size
 
 INSTRUCTIONS: Mapping[str, tuple[str, ...]] = {
@@ -74,7 +74,7 @@ LINE_COLUMNS: Mapping[str, Sequence[LineColumn]] = {
 """By machine."""
 
 
-def hot_lines(launches: Iterable[Launch], per_kernel: int = 5) -> list[HotLine]:
+def hot_lines(launches: Iterable[LaunchReport], per_kernel: int = 5) -> list[HotLine]:
     """The costliest lines of every kernel, kernels in order of first launch.
 
     A line's cost is the largest of its shares of the kernel's instructions, sectors (or DMA bytes) and bank conflicts,
@@ -94,7 +94,7 @@ def hot_lines(launches: Iterable[Launch], per_kernel: int = 5) -> list[HotLine]:
     return found
 
 
-def lines_of(launch: Launch) -> list[HotLine]:
+def lines_of(launch: LaunchReport) -> list[HotLine]:
     """All lines of one launch, told apart by the callers that they were inlined into, the costliest first."""
     record = launch.record
     gathered: dict[tuple[SourceLocation, tuple[SourceLocation, ...]], list[Counters]] = {}

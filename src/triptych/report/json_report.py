@@ -12,8 +12,8 @@ from triptych.core.counters import Counter
 from triptych.core.errors import TriptychError
 from triptych.core.launches import Finding, Line
 from triptych.core.source import SourceLocation
+from triptych.execution.launch_report import LaunchReport
 from triptych.model import Roofline
-from triptych.report.launch import Launch
 
 SCHEMA = "triptych.run/1"
 """The document's `schema`: it changes when a reader would have to."""
@@ -27,7 +27,7 @@ def schema() -> Mapping[str, Any]:
 
 
 def document(
-    launches: Iterable[Launch],
+    launches: Iterable[LaunchReport],
     *,
     script: str,
     arguments: Sequence[str],
@@ -53,7 +53,7 @@ def dumps(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def launch_json(launch: Launch) -> dict[str, Any]:
+def launch_json(launch: LaunchReport) -> dict[str, Any]:
     """One launch, of the form `launch` in the schema."""
     record = launch.record
     return {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from triptych.report.launch import Launch
+from triptych.execution.launch_report import LaunchReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Place:
     flops_per_s: float
 
 
-def place_of(launch: Launch) -> Place | None:
+def place_of(launch: LaunchReport) -> Place | None:
     """None for a launch without FLOPs or without bytes: it has no place on a log-log plane."""
     roofline = launch.roofline
     if roofline.intensity <= 0 or roofline.estimate_s <= 0:
@@ -46,7 +46,7 @@ def place_of(launch: Launch) -> Place | None:
     return Place(roofline.intensity, roofline.flops / roofline.estimate_s)
 
 
-def ceilings_of(launches: Iterable[Launch]) -> dict[float, tuple[str, ...]]:
+def ceilings_of(launches: Iterable[LaunchReport]) -> dict[float, tuple[str, ...]]:
     """The peaks in FLOP/s of the pipes that the launches use most, rising, each with the pipes that have it."""
     pipes: dict[float, dict[str, None]] = {}
     for launch in launches:

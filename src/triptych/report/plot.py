@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triptych.report.launch import Launch
+from triptych.execution.launch_report import LaunchReport
 from triptych.report.plane import LogAxis, Place, axes_of, ceilings_of, place_of
 from triptych.report.quantities import rate, ratio
 
@@ -37,7 +37,7 @@ class _Axis:
         return self.scale.value(cell / (self.cells - 1))
 
 
-def points_of(launches: Sequence[Launch]) -> list[Point]:
+def points_of(launches: Sequence[LaunchReport]) -> list[Point]:
     """A point per launch that computes something; a launch without FLOPs or bytes has no place on a log-log plot."""
     placed = [(launch, place) for launch in launches if (place := place_of(launch)) is not None]
     return [
@@ -46,7 +46,7 @@ def points_of(launches: Sequence[Launch]) -> list[Point]:
     ]
 
 
-def roofline_plot(launches: Sequence[Launch], width: int, height: int = 16) -> str:
+def roofline_plot(launches: Sequence[LaunchReport], width: int, height: int = 16) -> str:
     """The launches, all on one chip, under its memory slope and the ceilings of the pipes that they use.
 
     `width` counts every column, `height` the rows of the plot without its axis. Empty where no launch has a place.

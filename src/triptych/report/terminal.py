@@ -14,10 +14,10 @@ from rich.text import Text
 
 from triptych.core.checks import CHECKS, MACHINES, Severity
 from triptych.core.launches import Finding
-from triptych.report.columns import COLUMNS, Column
+from triptych.execution.launch_report import LaunchReport
+from triptych.report.columns import COLUMNS, Column, origins
 from triptych.report.groups import identity
 from triptych.report.hot_lines import LINE_COLUMNS, HotLine, LineColumn, hot_lines
-from triptych.report.launch import Launch
 from triptych.report.quantities import count, rate
 from triptych.report.tables import plain_table
 
@@ -36,7 +36,7 @@ class _Row:
 
     first: int
     times: int
-    launch: Launch
+    launch: LaunchReport
 
     @property
     def label(self) -> str:
@@ -44,7 +44,7 @@ class _Row:
 
 
 def report(
-    launches: Sequence[Launch],
+    launches: Sequence[LaunchReport],
     width: int,
     *,
     lines_per_kernel: int = 5,
@@ -69,13 +69,13 @@ def report(
     return Group(*parts)
 
 
-def _heads(launches: Sequence[Launch]) -> Iterable[Text]:
+def _heads(launches: Sequence[LaunchReport]) -> Iterable[Text]:
     for chip in {launch.chip.name: launch.chip for launch in launches}.values():
         bandwidth = rate(chip.memory_bytes_per_s, "B/s")
         yield Text.assemble(("triptych", "bold"), f"  {chip.title}, {bandwidth} of memory bandwidth")
 
 
-def _rows(launches: Sequence[Launch]) -> list[_Row]:
+def _rows(launches: Sequence[LaunchReport]) -> list[_Row]:
     rows: list[_Row] = []
     first = 1
     for _, group in groupby(launches, key=identity):
@@ -149,7 +149,7 @@ def _line_table(title: str, lines: Sequence[HotLine], columns: Sequence[LineColu
     return table
 
 
-def _findings(launches: Sequence[Launch]) -> Iterable[RenderableType]:
+def _findings(launches: Sequence[LaunchReport]) -> Iterable[RenderableType]:
     times: dict[tuple[str, Finding], int] = {}
     for launch in launches:
         for finding in launch.record.findings:
@@ -170,7 +170,7 @@ def _indented(text: Text, columns: int) -> RenderableType:
     return Padding(text, (0, 0, 0, columns))
 
 
-def _notes(launches: Sequence[Launch]) -> Iterable[Text]:
+def _notes(launches: Sequence[LaunchReport]) -> Iterable[Text]:
     """What each launch's model says about itself, once, with how many launches it concerns where not all do."""
     yield Text()
     times: dict[str, int] = {}
@@ -179,15 +179,10 @@ def _notes(launches: Sequence[Launch]) -> Iterable[Text]:
             times[note] = times.get(note, 0) + 1
     for note, seen in times.items():
         yield Text(note if seen == len(launches) else f"{note} ({seen} of {len(launches)} launches)", "dim")
-    yield Text(
-        "Instructions, FLOPs, sectors, conflicts and bytes of DMA, SBUF and PSUM are counted. Bytes of DRAM, HBM and "
-        "L2, intensity, ridge, floor, estimate and fraction (floor over estimate) are modelled, with every peak taken "
-        "for achievable.",
-        "dim",
-    )
+    yield Text(origins(dict.fromkeys(launch.record.machine for launch in launches)), "dim")
 
 
-def _unused(launches: Sequence[Launch], asked: Iterable[str]) -> Iterable[Text]:
+def _unused(launches: Sequence[LaunchReport], asked: Iterable[str]) -> Iterable[Text]:
     """The checks that were asked for and looked at no launch."""
     used = {name for launch in launches for name in launch.record.checks}
     for name in asked:

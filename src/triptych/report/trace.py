@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 
 from triptych.core.counters import Counter
 from triptych.core.launches import Finding
-from triptych.report.launch import Launch
+from triptych.execution.launch_report import LaunchReport
 
 Event = dict[str, Any]
 
@@ -26,7 +26,7 @@ _TRACKS = 1000
 """Numbers of tracks kept for a chip: viewers want them to be distinct over all chips."""
 
 
-def trace(launches: Iterable[Launch], *, script: str) -> dict[str, Any]:
+def trace(launches: Iterable[LaunchReport], *, script: str) -> dict[str, Any]:
     """The document: a process for each chip, in it a track of launches and a track for each roof.
 
     A launch is a slice of its estimate, with the launch overhead inside it. Each roof's slice begins after the
@@ -89,7 +89,7 @@ class _Process:
         return {"name": name, "ph": "M", "pid": self.number, "tid": track, "ts": 0, "args": args}
 
 
-def _slices(number: int, launch: Launch, process: _Process, start: float) -> Iterator[Event]:
+def _slices(number: int, launch: LaunchReport, process: _Process, start: float) -> Iterator[Event]:
     roofline = launch.roofline
     place = process.place(_LAUNCHES)
     yield _slice(launch.kernel, start, roofline.estimate_s, place, _arguments(number, launch))
@@ -130,7 +130,7 @@ def _finding(finding: Finding, start: float, place: _Place) -> Event:
     return {"name": name, "cat": "finding", "ph": "i", "s": "t", "ts": start, **place, "args": told}
 
 
-def _arguments(number: int, launch: Launch) -> dict[str, Any]:
+def _arguments(number: int, launch: LaunchReport) -> dict[str, Any]:
     record, roofline = launch.record, launch.roofline
     return {
         "launch": number,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from triptych.core.source import Index
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.lower.records import Context
-from triptych.gpu.run.workers import Geometry
+from triptych.gpu.run.geometry import Geometry
 
 
 @dataclass(frozen=True, slots=True)

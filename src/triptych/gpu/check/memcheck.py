@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from triptych.core.arrays import Storage
 from triptych.core.errors import MemoryFault
+from triptych.core.handles import Storage
 from triptych.gpu.check.culprit import Culprit
-from triptych.gpu.hardware import PARAM_WINDOW
+from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, PARAM_WINDOW
 from triptych.gpu.lower.memory_sites import MemorySite
 from triptych.gpu.lower.records import FaultKind, Site
+from triptych.gpu.run.heap import DeviceHeap
 from triptych.gpu.run.kernel import Kernel
-from triptych.gpu.run.workers import LaunchState, Worker
+from triptych.gpu.run.worker import LaunchState, Worker
 
 _VERBS = {"load": "read", "store": "write", "atomic": "atomic"}
 
@@ -23,6 +24,8 @@ def fault(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> Me
     """The error for the access that a worker recorded."""
     context = worker.context
     site = _site_of(kernel, worker)
+    if site.space == "frame":
+        return _overflow(kernel, state, site, by)
     size, kind = context.fault_size, context.fault_kind
     address = context.fault_address & 0xFFFF_FFFF_FFFF_FFFF
     reason, allocation = _reason(kind, address, size, kernel, state)
@@ -41,6 +44,21 @@ def fault(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> Me
         access=site.kind, space=site.space, address=address, bytes=size,
         allocation=None if allocation is None else allocation.name,
     )  # fmt: skip
+
+
+def _overflow(kernel: Kernel, state: LaunchState, site: MemorySite, by: Culprit) -> MemoryFault:
+    """The error for a call whose frame lies beyond the thread's stack."""
+    instruction = site.instruction.instruction
+    return MemoryFault(
+        f"kernel {kernel.entry.name}: the stack overflows {by}: a thread has"
+        f" {state.geometry.local_bytes} bytes for its variables and its calls",
+        where=instruction.where,
+        hint="does the recursion end? TRIPTYCH_STACK_BYTES raises the limit",
+        frames=instruction.frames,
+        kernel=kernel.entry.name,
+        thread=by.thread,
+        block=by.block,
+    )
 
 
 _HINTS: Mapping[int, str] = {
@@ -69,7 +87,7 @@ def _reason(kind: int, address: int, size: int, kernel: Kernel, state: LaunchSta
         case FaultKind.SHARED_BOUNDS:
             return f"is out of bounds: the block has {state.geometry.shared_bytes} bytes of shared memory", None
         case FaultKind.LOCAL_BOUNDS:
-            return f"is out of bounds: a thread has {kernel.facts.layout.local_bytes} bytes of local memory", None
+            return f"is out of bounds: a thread has {state.geometry.local_bytes} bytes of local memory", None
         case _:
             return _outside(state, address)
 
@@ -84,7 +102,9 @@ def _owner(storages: Sequence[Storage], address: int) -> Storage | None:
 
 
 def _outside(state: LaunchState, address: int) -> tuple[str, Storage | None]:
-    arrays = [s for s in state.table.storages if s.address != PARAM_WINDOW]
+    if FIRST_HEAP_ADDRESS <= address < PARAM_WINDOW:
+        return _outside_allocations(state.heap, address), None
+    arrays = [s for s in state.table.storages if s.address < FIRST_HEAP_ADDRESS]
     if address < 4096:
         return f"is out of bounds ({'a' if address == 0 else 'near a'} null pointer)", None
     if not arrays:
@@ -97,6 +117,19 @@ def _outside(state: LaunchState, address: int) -> tuple[str, Storage | None]:
     distance = _distance(nearest, address)
     unit = "byte" if distance == 1 else "bytes"
     return f"is out of bounds and is {distance} {unit} {side} the nearest allocation, {extent}", nearest
+
+
+def _outside_allocations(heap: DeviceHeap | None, address: int) -> str:
+    """What is wrong with an address of the heap."""
+    nearest = None if heap is None else heap.nearest(address)
+    if nearest is None:
+        return "is out of bounds: nothing is allocated on the heap any more"
+    start, size = nearest
+    if start <= address < start + size:
+        return f"is out of bounds: it reaches beyond the end of the {size} bytes that malloc gave at {start:#x}"
+    side, distance = ("after", address - start - size + 1) if address >= start else ("before", start - address)
+    unit = "byte" if distance == 1 else "bytes"
+    return f"is out of bounds and is {distance} {unit} {side} the {size} bytes that malloc gave at {start:#x}"
 
 
 def _distance(storage: Storage, address: int) -> int:

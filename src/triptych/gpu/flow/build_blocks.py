@@ -8,7 +8,7 @@ from triptych.core.errors import PtxSyntaxError
 from triptych.core.source import SourceLocation
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks, instruction_effect
 from triptych.gpu.isa.table import Effect
-from triptych.gpu.syntax.ast import BranchTargets, Function, Instruction, Label, Symbol
+from triptych.gpu.syntax.ast import BranchTargets, Function, Group, Instruction, Label, Symbol
 
 
 @dataclass(slots=True)
@@ -19,8 +19,11 @@ class _Piece:
     instructions: list[Instruction] = field(default_factory=list[Instruction])
 
 
-def build_blocks(function: Function, *, name: str = "<ptx>") -> FlowGraph:
+def build_blocks(function: Function, *, name: str = "<ptx>", keep: frozenset[str] = frozenset()) -> FlowGraph:
     """Cut a function with a body into basic blocks.
+
+    A call is passed over: its block goes on behind it. The labels of `keep` start a block though no branch of the
+    function names them.
 
     A block ends after what chooses the next one (`bra`, `ret` …), guarded or not, after a barrier of the launch's
     block, and before a label that a branch names (others only serve debug information). Unreachable blocks are kept.
@@ -31,7 +34,7 @@ def build_blocks(function: Function, *, name: str = "<ptx>") -> FlowGraph:
         PtxSyntaxError: the body's end can be reached by falling off it; a branch has no such label. `name` is the
             file's name in the error.
     """
-    pieces = _cut(function)
+    pieces = _cut(function, keep)
     if not pieces:
         return connect_blocks([Block(0, (), (), (), 1)])
     numbers = {label: index for index, piece in enumerate(pieces) for label in piece.labels}
@@ -51,8 +54,8 @@ def build_blocks(function: Function, *, name: str = "<ptx>") -> FlowGraph:
     return connect_blocks(blocks)
 
 
-def _cut(function: Function) -> list[_Piece]:
-    named = _find_named_labels(function)
+def _cut(function: Function, keep: frozenset[str]) -> list[_Piece]:
+    named = _find_named_labels(function) | keep
     pieces: list[_Piece] = []
     piece = _Piece()
     for statement in function.body or ():
@@ -79,7 +82,7 @@ def _find_named_labels(function: Function) -> set[str]:
     for statement in function.body or ():
         if isinstance(statement, BranchTargets):
             named.update(statement.labels)
-        elif isinstance(statement, Instruction) and instruction_effect(statement) is Effect.BRANCH:
+        elif isinstance(statement, Instruction) and instruction_effect(statement) in (Effect.BRANCH, Effect.CALL):
             named.update(operand.name for operand in statement.operands if isinstance(operand, Symbol))
     return named
 
@@ -88,7 +91,8 @@ def _always_leaves(piece: _Piece) -> bool:
     if not piece.instructions:
         return False
     last = piece.instructions[-1]
-    return instruction_effect(last).ends_block and last.guard is None
+    effect = instruction_effect(last)
+    return effect.ends_block and effect is not Effect.CALL and last.guard is None
 
 
 def _find_targets(
@@ -100,7 +104,11 @@ def _find_targets(
         return ()
     if effect.leaves:
         return (leave,)
+    if effect is Effect.CALL:
+        return tuple(numbers[o.name] for o in last.operands if isinstance(o, Symbol) and o.name in numbers)
     target = last.operands[-1] if last.operands else None
+    if isinstance(target, Group):  # to the callers
+        return (leave,)
     if not isinstance(target, Symbol):
         raise PtxSyntaxError(f"the last operand of '{last.opcode}' must be a label", where=where)
     if effect is Effect.BRANCH:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from triptych.gpu.isa.calls import is_host_call
 from triptych.gpu.isa.table import Effect, effect_of
 from triptych.gpu.syntax.ast import Instruction
 
 
 def instruction_effect(instruction: Instruction) -> Effect:
-    """What an instruction does, whether its operands fit or not."""
-    return effect_of(instruction.mnemonic, instruction.modifiers)
+    """What an instruction does, whether its operands fit or not.
+
+    A call of the host's functions leaves the block where it is. A `ret` that names a label goes there: that is how a
+    function returns once it is a part of a kernel.
+    """
+    effect = effect_of(instruction.mnemonic, instruction.modifiers)
+    if effect is Effect.CALL and is_host_call(instruction):
+        return Effect.HOST_CALL
+    return Effect.BRANCH if effect is Effect.END and instruction.operands else effect
 
 
 @dataclass(frozen=True, slots=True)

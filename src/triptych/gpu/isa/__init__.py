@@ -16,6 +16,7 @@ from triptych.gpu.isa import (
     logic,
     movement,
     narrow,
+    video,
     warps,
 )
 from triptych.gpu.isa.table import TABLE, Effect, Form, OperandSlot, Pipe, Row, find_form
@@ -36,6 +37,7 @@ MODULES = (
     control,
     atomics,
     warps,
+    video,
     hints,
 )
 """The modules that hold the rows."""

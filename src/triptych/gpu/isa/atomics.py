@@ -20,7 +20,7 @@ _OPERATIONS = (
     ("and or xor", "b32 b64"),
 )
 _VECTORS = (
-    (".add.vec", "f32", "v2 v4", "add"),
+    (".operation.vec", "f32", "v2 v4", "add"),
     (".operation.noftz.vec", "f16 bf16", "v2 v4 v8", "add min max"),
     (".operation.noftz.vec", "f16x2 bf16x2", "v2 v4", "add min max"),
 )
@@ -29,7 +29,7 @@ _VECTORS = (
 
 def _update(m: Machine[V], f: Form, address: V, b: Sequence[V]) -> Sequence[V]:
     """The old elements at the address, each of which becomes (element operation b); pairs are two elements."""
-    t, operation = packed_element(f.type), f.get("operation", "add")
+    t, operation = packed_element(f.type), f.get("operation")
     if t is f.type:
         return m.atomic(f.space, operation, t, address, b)
     halves = [half for pair in b for half in halves_of(m, pair)]

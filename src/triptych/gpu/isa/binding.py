@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from triptych.core.errors import UnsupportedInstruction
+from triptych.gpu.isa.calls import HOST_FUNCTIONS, HostFunction, is_host_call
 from triptych.gpu.isa.table import Effect, Form, OperandSlot, find_form
 from triptych.gpu.isa.types import U32, ScalarType
 from triptych.gpu.syntax.ast import (
@@ -64,11 +65,13 @@ class BoundInstruction:
     form: Form
     destinations: tuple[Bound, ...]
     sources: tuple[Bound, ...]
+    host: HostFunction | None = None
+    """The function of the host that it calls."""
 
     @property
     def effect(self) -> Effect:
-        """The row's effect."""
-        return self.form.row.effect
+        """The row's effect; that of calls of the host is another than that of other calls."""
+        return self.form.row.effect if self.host is None else Effect.HOST_CALL
 
     @property
     def membermask(self) -> Bound | None:
@@ -128,14 +131,6 @@ def _error(instruction: Instruction, what: str) -> UnsupportedInstruction:
     )
 
 
-def _callee(instruction: Instruction) -> str:
-    """What a call calls."""
-    if instruction.mnemonic != "call":
-        return ""
-    name = next((o.name for o in instruction.operands if isinstance(o, Symbol)), "a function through a pointer")
-    return f" of {name}"
-
-
 def _elements(operand: Operand, slot: OperandSlot, form: Form) -> Iterator[Bound]:
     kind = form.operand_type(slot)
     if isinstance(operand, Vector) and slot.may_be_vector:
@@ -152,7 +147,9 @@ def bind(instruction: Instruction) -> BoundInstruction:
     """
     form = find_form(instruction.mnemonic, instruction.modifiers)
     if form is None:
-        raise _error(instruction, f"PTX instruction '{instruction.opcode}'{_callee(instruction)} is not supported")
+        raise _error(instruction, f"PTX instruction '{instruction.opcode}' is not supported")
+    if form.row.effect is Effect.CALL:
+        return _bind_call(instruction, form)
     if form.row.effect.ends_block:
         index = instruction.operands[:1] if form.row.effect is Effect.SWITCH else ()
         return BoundInstruction(instruction, form, (), tuple(Bound(o, U32) for o in index))
@@ -164,6 +161,21 @@ def bind(instruction: Instruction) -> BoundInstruction:
         target += [] if operand is None else list(_elements(operand, slot, form))
     immediates = tuple(b.operand.value for b in sources if isinstance(b.operand, Integer))
     return BoundInstruction(instruction, replace(form, immediates=immediates), tuple(destinations), tuple(sources))
+
+
+def _bind_call(instruction: Instruction, form: Form) -> BoundInstruction:
+    """A call as `flow` writes it: of the host, with values as operands; else the index of one of several functions."""
+    if not is_host_call(instruction):
+        index = (o for o in instruction.operands if isinstance(o, Register))
+        return BoundInstruction(instruction, form, (), tuple(Bound(o, U32) for o in index))
+    results, target, arguments = instruction.operands
+    assert isinstance(results, Group)
+    assert isinstance(target, Symbol)
+    assert isinstance(arguments, Group)
+    row = HOST_FUNCTIONS[target.name]
+    given = tuple(Bound(o, row.result) for o in results.elements if row.result is not None)
+    taken = tuple(Bound(o, t) for o, t in zip(arguments.elements, row.parameters, strict=True))
+    return BoundInstruction(instruction, form, given, taken, row)
 
 
 def _flatten_pairs(instruction: Instruction, form: Form) -> Iterator[Operand]:

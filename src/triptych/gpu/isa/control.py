@@ -31,7 +31,8 @@ _control(
     "brx.idx{.uni} index:u32, targets", "9.7.12.4", "Goes to the label of a list that an index picks.",
     Effect.SWITCH, "branches",
 )  # fmt: skip
-_control("ret{.uni}", "9.7.12.6", "Ends the thread (in a kernel).", Effect.END)
+_control("call{.uni} target", "9.7.12.5", "Calls a function, by its name or through a pointer.", Effect.CALL)
+_control("ret{.uni}", "9.7.12.6", "Returns from a function; ends the thread in a kernel.", Effect.END)
 _control("exit", "9.7.12.7", "Ends the thread.", Effect.END)
 _control("trap", "9.7.19.4", "Stops the launch with an error.", Effect.TRAP)
 for _name, _aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):

@@ -150,7 +150,7 @@ def dp2a(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
 
 def add_pair(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a + b in each half, modulo 2^16."""
-    return either(m, f, lambda t, x, y: m.add(t, x, y), a, b)
+    return either(m, f, m.add, a, b)
 
 
 def _clamp_below_zero(m: Machine[V], f: Form, t: ScalarType, a: V) -> V:

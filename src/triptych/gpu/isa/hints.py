@@ -5,7 +5,7 @@ Every access here takes effect at once and in program order, caches are not mode
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from triptych.gpu.isa.machine import Machine, V
@@ -13,7 +13,7 @@ from triptych.gpu.isa.table import Effect, Form, Pipe, row
 from triptych.gpu.isa.types import U64
 
 _SCOPES = "cta cluster gpu sys"
-_PRIORITIES = (
+_PRIORITIES: Sequence[tuple[str, Mapping[str, str]]] = (
     (".primary", {"primary": "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"}),
     (
         ".primary.secondary",
@@ -73,7 +73,7 @@ row("createpolicy.cvt.L2.b64 d, property:b64", section="9.7.9.18", pipe=Pipe.INT
 
 # --- The scheduler ------------------------------------------------------------------------------------------------
 
-_hint("nanosleep.u32 t:u32", "9.7.19.1", "Lets the thread sleep; time does not pass here.")
+_hint("nanosleep.u32 t:u32", "9.7.19.2", "Lets the thread sleep; time does not pass here.")
 _hint("pmevent{.mask} a:u32", "9.7.19.3", "Triggers performance monitor events; nothing listens.")
 _DEPENDENTS = "Waits for the kernels before, or lets those behind start; kernels run one after another here."
 _hint("griddepcontrol.action", "9.7.13.13", _DEPENDENTS, {"action": "launch_dependents wait"})

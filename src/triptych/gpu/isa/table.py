@@ -61,6 +61,10 @@ class Effect(Enum):
     BRANCH = "branch"
     SWITCH = "switch"
     """A branch to the label of a list that an index picks."""
+    CALL = "call"
+    """Of a function of the module."""
+    HOST_CALL = "host call"
+    """Of a function that the host provides (`calls.py`)."""
     END = "end"
     """Of the thread."""
     TRAP = "trap"
@@ -78,7 +82,9 @@ class Effect(Enum):
     @property
     def has_meaning(self) -> bool:
         """Whether the row's meaning says what it does; executors carry control flow and barriers out themselves."""
-        return self not in _CONTROL and not self.is_block_barrier and self is not Effect.WARP_BARRIER
+        if self in (Effect.HOST_CALL, Effect.WARP_BARRIER):
+            return False
+        return self not in _CONTROL and not self.is_block_barrier
 
     @property
     def waits(self) -> bool:
@@ -91,7 +97,7 @@ class Effect(Enum):
         return self.waits or self is Effect.BLOCK_ARRIVAL
 
 
-_CONTROL = frozenset((Effect.BRANCH, Effect.SWITCH, Effect.END, Effect.TRAP))
+_CONTROL = frozenset((Effect.BRANCH, Effect.SWITCH, Effect.CALL, Effect.END, Effect.TRAP))
 _WITHOUT_DESTINATION = _CONTROL | {
     Effect.STORE, Effect.COPY, Effect.ORDER, Effect.WARP_BARRIER, Effect.BLOCK_BARRIER,
     Effect.BLOCK_ARRIVAL,
@@ -186,10 +192,14 @@ class Form:
 
     @property
     def space(self) -> str:
-        """The state space that it reaches, or `generic`; of a sub-space (`shared::cta`) the space that holds it."""
+        """The state space that it reaches, or `generic`; of a sub-space (`shared::cta`) the space that holds it.
+
+        `frame` is `param::func`: the parameters of a call, which lie in the thread's own memory.
+        """
         if self.row.effect is Effect.LOAD_MATRIX:
             return "shared"
-        return self.get("space", "generic").partition("::")[0]
+        space = self.get("space", "generic")
+        return "frame" if space == "param::func" else space.partition("::")[0]
 
     @property
     def elements(self) -> int:

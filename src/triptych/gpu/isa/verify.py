@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from triptych.core.errors import PtxSyntaxError
 from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.special_registers import special_type
 from triptych.gpu.isa.table import Effect
 from triptych.gpu.isa.types import PRED, TYPES, ScalarType
 from triptych.gpu.syntax.ast import (
@@ -134,7 +135,9 @@ def _verify_source(source: Bound, bound: BoundInstruction, declared: Mapping[str
         case Register(name) if name in declared:
             _verify_register(name, t, bound, declared)
         case Register(name):
-            if not name.startswith("%") or t.bits not in (32, 64) or t.is_float:
+            own = special_type(name)
+            fits = t is PRED if own is PRED else own.bits <= t.bits and not t.is_float
+            if not name.startswith("%") or not fits:
                 raise _Mismatch(f"{name} is not a register that can be used here")
         case Not(Register(name)):
             if t is not PRED or declared.get(name) != PRED.name:

@@ -57,7 +57,7 @@ def vote_ballot(m: Machine[V], f: Form, a: V, mask: V) -> V:
 def vote(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """d = whether a holds in all or any lanes of the mask, or is the same in all."""
     true = m.bit_and(U32, m.ballot(a), mask)
-    members = m.bit_and(U32, m.active_mask(), mask)
+    members = _members(m, mask)
     none = m.compare(U32, "eq", true, m.constant(U32, 0))
     every = m.compare(U32, "eq", true, members)
     if f.has("all"):
@@ -80,7 +80,7 @@ def _identity(m: Machine[V], f: Form) -> V:
 def _reduce_lanes(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """The reduction of a over the active lanes of the mask, in every lane: by butterflies, others at the identity."""
     operation, t = f.get("operation"), f.type
-    members = m.shift_right(U32, m.bit_and(U32, m.active_mask(), mask), m.lane_index())
+    members = m.shift_right(U32, _members(m, mask), m.lane_index())
     inside = m.compare(U32, "ne", m.bit_and(U32, members, m.constant(U32, 1)), m.constant(U32, 0))
     total = m.select(t, inside, a, _identity(m, f))
     for step in (16, 8, 4, 2, 1):
@@ -96,7 +96,7 @@ def _reduce_lanes(m: Machine[V], f: Form, a: V, mask: V) -> V:
 
 @row(
     "redux.sync.operation.type d, a, membermask:u32",
-    types="u32 s32", groups={"operation": "add min max"}, section="9.7.13.13", pipe=Pipe.WARP, effect=Effect.WARP,
+    types="u32 s32", groups={"operation": "add min max"}, section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP,
     shuffles=True,
 )  # fmt: skip
 def redux(m: Machine[V], f: Form, a: V, mask: V) -> V:
@@ -106,7 +106,7 @@ def redux(m: Machine[V], f: Form, a: V, mask: V) -> V:
 
 @row(
     "redux.sync.operation.b32 d, a, membermask:u32",
-    groups={"operation": "and or xor"}, section="9.7.13.13", pipe=Pipe.WARP, effect=Effect.WARP,
+    groups={"operation": "and or xor"}, section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP,
     shuffles=True,
 )  # fmt: skip
 def redux_bits(m: Machine[V], f: Form, a: V, mask: V) -> V:
@@ -114,10 +114,53 @@ def redux_bits(m: Machine[V], f: Form, a: V, mask: V) -> V:
     return _reduce_lanes(m, f, a, mask)
 
 
-@row("activemask.b32 d", section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP)
+@row("activemask.b32 d", section="9.7.13.11", pipe=Pipe.WARP, effect=Effect.WARP)
 def activemask(m: Machine[V], f: Form) -> V:
     """d = the active lanes as bits."""
     return m.active_mask()
+
+
+def _members(m: Machine[V], mask: V) -> V:
+    """The active lanes of a mask."""
+    return m.bit_and(U32, m.active_mask(), mask)
+
+
+def _first(m: Machine[V], members: V) -> V:
+    """The lowest lane of a set."""
+    return m.bit_and(U32, m.count_leading_zeros(U32, m.reverse_bits(U32, members)), m.constant(U32, 31))
+
+
+@row(
+    "match.any.sync.type d:u32, a, membermask:u32",
+    types="b32 b64", section="9.7.13.10", pipe=Pipe.WARP, effect=Effect.WARP, shuffles=True,
+)  # fmt: skip
+def match_any(m: Machine[V], f: Form, a: V, mask: V) -> V:
+    """d = the lanes of the mask that hold the same a, as bits."""
+    same, lane = m.constant(U32, 0), m.lane_index()
+    for other in range(WARP_SIZE):
+        held = m.ballot(m.compare(f.type, "eq", a, m.shuffle(f.type, a, m.constant(U32, other))))
+        same = m.select(U32, m.compare(U32, "eq", lane, m.constant(U32, other)), held, same)
+    return m.bit_and(U32, same, mask)
+
+
+@row(
+    "match.all.sync.type d:u32|p:pred, a, membermask:u32",
+    types="b32 b64", section="9.7.13.10", pipe=Pipe.WARP, effect=Effect.WARP, shuffles=True,
+)  # fmt: skip
+def match_all(m: Machine[V], f: Form, a: V, mask: V) -> tuple[V, V]:
+    """d = the lanes of the mask and p = true if all of them hold the same a; else 0 and false."""
+    members = _members(m, mask)
+    leader = m.shuffle(f.type, a, _first(m, members))
+    same = m.bit_and(U32, m.ballot(m.compare(f.type, "eq", a, leader)), mask)
+    agreed = m.compare(U32, "eq", same, members)
+    return m.select(U32, agreed, members, m.constant(U32, 0)), agreed
+
+
+@row("elect.sync d:u32|p:pred, membermask:u32", section="9.7.13.14", pipe=Pipe.WARP, effect=Effect.WARP)
+def elect(m: Machine[V], f: Form, mask: V) -> tuple[V, V]:
+    """d = the lowest lane of the mask, p = whether this is it."""
+    leader = _first(m, _members(m, mask))
+    return leader, m.compare(U32, "eq", m.lane_index(), leader)
 
 
 @row(

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from triptych.core.errors import UnsupportedFeature
 from triptych.gpu.flow import (
     FlowGraph,
     Liveness,
-    build_blocks,
+    extend_liveness,
+    find_links,
     find_liveness,
     find_postdominators,
     find_uniform_registers,
-    order_blocks,
+    find_waits,
+    join_functions,
+    split_at_syncs,
 )
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction, bind, with_implied_registers
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.special_registers import CLOCK_REGISTERS
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.isa.verify import verify
 from triptych.gpu.lower.find_uniformity import find_uniformity
 from triptych.gpu.lower.memory_sites import MemorySite, find_sites
 from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, special_uniformity
 from triptych.gpu.lower.variable_layout import VariableLayout, lay_out_variables
-from triptych.gpu.syntax.ast import Function, Instruction, Integer, Module
+from triptych.gpu.syntax.ast import Function, Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +48,43 @@ class KernelAnalysis:
     frame_bytes: int
     resumable: frozenset[int]
     """Blocks where the converged form can be entered."""
+    pieces: tuple[range, ...]
+    """Blocks that only parted lanes run one by one, where they may wait in between; the converged form runs each range
+    in one go."""
+    waits: frozenset[tuple[int, int]]
+    """Back edges of loops that may wait for other threads."""
     sites: tuple[MemorySite, ...]
     site_of: Mapping[int, int]
     """By the identity of a bound instruction: its first site."""
     guarded_flops: Mapping[int, int]
     """By the identity of a bound instruction that is guarded and computes: its place among the lane counters."""
     layout: VariableLayout
+    links: Mapping[int, tuple[int, ...]]
+    """Where calls and returns go, by the block that they end; the graph's own edges pass them over."""
+
+    @property
+    def count_columns(self) -> int:
+        """How many executions are counted: of each block, then of each range of `pieces` in one go."""
+        return len(self.graph.blocks) + sum(len(piece) > 1 for piece in self.pieces)
+
+    @property
+    def runs(self) -> Mapping[int, int]:
+        """By first block of a range of `pieces`: where its executions in one go are counted."""
+        several = [piece.start for piece in self.pieces if len(piece) > 1]
+        own = {piece.start: piece.start for piece in self.pieces}
+        return own | {start: len(self.graph.blocks) + place for place, start in enumerate(several)}
+
+    def targets(self, block: int) -> tuple[int, ...]:
+        """The blocks that the last instruction of a block goes to, calls and returns included."""
+        return self.links.get(block, self.graph.blocks[block].targets)
+
+    def fall_through(self, block: int) -> int | None:
+        """The block that follows where the last instruction of a block does not leave."""
+        return None if block in self.links else self.graph.blocks[block].fall_through
 
     def is_divergent_branch(self, block: int) -> bool:
         """Whether lanes may part at the end of a block."""
-        if not self.graph.blocks[block].targets:
+        if not self.targets(block):
             return False
         return any(self.uniformity.get(register) != UNIFORM for register in self.bound[block][-1].uses)
 
@@ -72,7 +101,6 @@ class _Binder:
         if found is None:
             found = self.known[id(instruction)] = bind(instruction)
             verify(found, self.declared)
-            _check_barrier(found)
         return found
 
 
@@ -84,17 +112,20 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
         PtxSyntaxError: an operand that its instruction does not take.
         UnsupportedFeature: something else that is not supported.
     """
-    function = with_implied_registers(function)
+    joined = join_functions(module, function)
+    function = with_implied_registers(joined.function)
     binder = _Binder(function.registers)
-    ordered = order_blocks(build_blocks(function))
-    graph = ordered.graph
-    bound = tuple(tuple(binder(i) for i in block.instructions) for block in graph.blocks)
 
     def uses(instruction: Instruction) -> frozenset[str]:
         return binder(instruction).uses
 
     def defines(instruction: Instruction) -> frozenset[str]:
         return binder(instruction).defines
+
+    split = split_at_syncs(joined.ordered.graph, defines)
+    graph = split.graph
+    links = find_links(graph)
+    bound = tuple(tuple(binder(i) for i in block.instructions) for block in graph.blocks)
 
     def varies(instruction: Instruction) -> bool:
         return any(found.get(name, VARYING).stride != 0 for name in defines(instruction))
@@ -108,13 +139,14 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
             divergent=[*(name for name, kind in found.items() if kind.stride != 0), *_varying_specials(warps_in_rows)],
             liveness=liveness,
         )
-        if ordered.is_reducible
+        if joined.ordered.is_reducible
         else frozenset[str]()
     )  # fmt: skip
     written = frozenset(name for block in bound for instruction in block for name in instruction.defines)
     parted = frozenset(name for name in written if found[name].stride == 0) - uniform
     found = find_uniformity(bound, function.registers, warps_in_rows=warps_in_rows, varying=parted)
     uniformity = {name: Uniformity(kind.stride) for name, kind in found.items() if kind.stride is not None}
+    liveness = extend_liveness(graph, liveness, links)
     slots, frame_bytes = _place_registers(function, graph, liveness)
     sites, site_of = find_sites(bound)
     guarded: dict[int, int] = {}
@@ -124,33 +156,22 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
                 guarded[id(instruction)] = len(guarded)
     analysis = KernelAnalysis(
         module, function, graph, bound, liveness, uniformity, warps_in_rows, slots, frame_bytes, frozenset({0}),
-        sites, site_of, guarded, lay_out_variables(module, function, symbols),
+        split.pieces, find_waits(graph, uses, defines), sites, site_of, guarded,
+        lay_out_variables(module, function, symbols, has_recursion=joined.has_recursion), links,
     )  # fmt: skip
     return _with_resumable(analysis, postdominators)
 
 
 def _varying_specials(warps_in_rows: bool) -> list[str]:
-    names = ("%laneid", "%tid.x", "%tid.y", "%tid.z", *(f"%lanemask_{k}" for k in ("eq", "lt", "le", "gt", "ge")))
-    return [name for name in names if special_uniformity(name, warps_in_rows=warps_in_rows) != UNIFORM]
-
-
-def _check_barrier(bound: BoundInstruction) -> None:
-    """Refuses block barriers that are not plainly for all threads of the block."""
-    if bound.effect is not Effect.BLOCK_BARRIER:
-        return
-    instruction = bound.instruction
-    what = None
-    if instruction.guard is not None:
-        what = "under a guard"
-    elif instruction.operands != (Integer(0),):
-        what = "with a barrier other than 0, or with a number of threads,"
-    if what is not None:
-        message = f"'{instruction.opcode}' {what} is not supported (PTX line {instruction.line})"
-        raise UnsupportedFeature(message, where=instruction.where, hint="only __syncthreads() waits for threads")
+    names = ["%laneid", "%tid.x", "%tid.y", "%tid.z", *(f"%lanemask_{k}" for k in ("eq", "lt", "le", "gt", "ge"))]
+    return [
+        name for name in (*names, *CLOCK_REGISTERS) if special_uniformity(name, warps_in_rows=warps_in_rows) != UNIFORM
+    ]
 
 
 def _with_resumable(analysis: KernelAnalysis, postdominators: tuple[int, ...]) -> KernelAnalysis:
-    resumable = {0}
+    resumable = {0, *(target for _, target in analysis.waits)}
+    resumable.update(target for targets in analysis.links.values() for target in targets)
     for index, block in enumerate(analysis.graph.blocks):
         if block.waits and block.fall_through is not None:
             resumable.add(block.fall_through)

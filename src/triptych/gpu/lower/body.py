@@ -6,17 +6,20 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.calls import HOST_FUNCTIONS
 from triptych.gpu.isa.table import Effect
-from triptych.gpu.isa.types import TYPES, U32, ScalarType
+from triptych.gpu.isa.types import TYPES, U16, U32, U64, ScalarType
 from triptych.gpu.lower.analysis import KernelAnalysis
-from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, number, vector
+from triptych.gpu.lower.emitter import I32, I64, POINTER, Callee, Emitter, number, vector
 from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
 from triptych.gpu.lower.records import Context, FaultKind, Outcome, Site, Warp
 from triptych.gpu.lower.registers import Operands
 from triptych.gpu.syntax.ast import Register, Sink, Vector
 
 SITE_BYTES = Site.size()
+_BITS = {16: U16, 32: U32, 64: U64}
 
 
 class KernelForm:
@@ -63,17 +66,28 @@ class KernelForm:
 
     def load_frame(self, name: str) -> ir.Value:
         """A register's lanes from the frame."""
-        t = self.operands.declared(name)
-        if t.kind == "predicate":
-            stored = self.b.load(self.frame_place(name), align=32, typ=vector(I32))
-            return self.b.icmp_unsigned("!=", stored, number(vector(I32), 0))
-        return self.b.load(self.frame_place(name), align=32, typ=vector(element_type(t)))
+        kind = vector(self.lane_type(name))
+        return self.from_home(name, self.b.load(self.frame_place(name), align=32, typ=kind))
 
     def store_frame(self, name: str, lanes: ir.Value) -> None:
         """A register's lanes into the frame."""
-        if self.operands.declared(name).kind == "predicate":
-            lanes = self.b.sext(lanes, vector(I32))
-        self.b.store(lanes, self.frame_place(name), align=32)
+        self.b.store(self.to_home(name, lanes), self.frame_place(name), align=32)
+
+    def lane_type(self, name: str) -> ir.Type:
+        """One lane of a register where it lives across blocks: a predicate is 0 or -1."""
+        t = self.operands.declared(name)
+        return I32 if t.kind == "predicate" else element_type(t)
+
+    def to_home(self, name: str, lanes: ir.Value) -> ir.Value:
+        """A register's lanes as they live across blocks."""
+        return self.b.sext(lanes, vector(I32)) if self._is_predicate(name) else lanes
+
+    def from_home(self, name: str, lanes: ir.Value) -> ir.Value:
+        """A register's lanes from what lives across blocks."""
+        return self.b.icmp_unsigned("!=", lanes, number(vector(I32), 0)) if self._is_predicate(name) else lanes
+
+    def _is_predicate(self, name: str) -> bool:
+        return self.operands.declared(name).kind == "predicate"
 
     # Counters ---------------------------------------------------------------------------------------------------
 
@@ -106,13 +120,16 @@ class KernelForm:
     def emit_block_body(self, index: int) -> None:
         """All instructions of a block but the one that chooses the next."""
         for instruction in self.analysis.bound[index]:
-            if instruction.membermask is not None:
-                self.require_members(instruction, instruction.membermask)
-            if instruction.effect.has_meaning or instruction.effect is Effect.TRAP:
+            if instruction.effect is Effect.BLOCK_ARRIVAL:
+                self.arrive_in_passing(instruction)
+            elif instruction.effect is Effect.HOST_CALL:
+                self._call_host(instruction)
+            elif instruction.effect.has_meaning or instruction.effect is Effect.TRAP:
                 self._emit(instruction)
 
-    def require_members(self, instruction: BoundInstruction, membermask: Bound) -> None:
-        """Before an instruction of the warp's lanes together: those that its mask names must be here."""
+    def arrive_in_passing(self, instruction: BoundInstruction) -> None:
+        """Arrives at a barrier of the block without waiting there."""
+        raise NotImplementedError
 
     def guard_of(self, instruction: BoundInstruction) -> Value | None:
         """The guard's truth."""
@@ -139,7 +156,7 @@ class KernelForm:
         self.m.site = None if place is None else self.e.offset(self.sites, SITE_BYTES * place)
         counted = self.analysis.guarded_flops.get(id(instruction))
         if counted is not None:
-            self._add(16 * len(self.analysis.graph.blocks) + 8 * counted, self.population(self.m.active))
+            self._add(16 * self.analysis.count_columns + 8 * counted, self.population(self.m.active))
         sources = [self.operands.read(bound, instruction) for bound in instruction.sources]
         result = instruction.form.row.meaning(self.m, instruction.form, *sources)
         self._write_all(instruction, _as_sequence(result), guard)
@@ -153,6 +170,33 @@ class KernelForm:
             arguments = [self.context, null, ir.Constant(I64, FaultKind.TRAP), lane, place, ir.Constant(I64, 0)]
             self.e.intrinsic("triptych.fault", ir.VoidType(), arguments)
             self.b.ret(ir.Constant(I32, Outcome.STOPPED))
+
+    def _call_host(self, instruction: BoundInstruction) -> None:
+        """Has the host carry a call out for all active lanes, in ascending order; leaves where that stops the launch.
+
+        Arguments and results lie in a table: operand · 32 + lane, 8 bytes each.
+        """
+        row, guard = instruction.host, self.guard_of(instruction)
+        assert row is not None
+        active = self.group if guard is None else self.lanes_where(guard)
+        table = self.e.variable(ir.ArrayType(vector(I64), max(len(row.parameters), 1)))
+        for place, bound in enumerate(instruction.sources):
+            lanes = self.m.spread(self.m.resize(_BITS[bound.type.bits], U64, self.operands.read(bound, instruction)))
+            self.b.store(lanes, self.e.offset(table, 8 * WARP_SIZE * place))
+        function = self.b.inttoptr(self.e.load_field(Context, self.context, "host_call"), POINTER)
+        numbers = [ir.Constant(I64, list(HOST_FUNCTIONS).index(row.name)), self.b.zext(active, I64)]
+        line = ir.Constant(I64, instruction.instruction.line)
+        kind = ir.FunctionType(I64, [I64, I64, POINTER, I64])
+        with self.e.when(self.b.icmp_unsigned("!=", active, ir.Constant(I32, 0))):
+            stop = self.b.call(Callee(function, kind), [*numbers, table, line])
+            with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I64, 0)), likely=False):
+                lane, null = self.b.sub(stop, ir.Constant(I64, 1)), ir.Constant(POINTER, None)
+                fault = [self.context, null, ir.Constant(I64, FaultKind.HOST_CALL), lane, line, ir.Constant(I64, 0)]
+                self.e.intrinsic("triptych.fault", ir.VoidType(), fault)
+                self.leave(Outcome.STOPPED)
+        for bound in instruction.destinations:
+            lanes = Value(self.b.load(table, typ=vector(I64)), False)
+            self._write(bound, self.m.resize(U64, _BITS[bound.type.bits], lanes), guard)
 
     def _write_all(self, instruction: BoundInstruction, results: Sequence[Value], guard: Value | None) -> None:
         for bound, value in zip(instruction.destinations, results, strict=False):
@@ -194,6 +238,13 @@ class KernelForm:
             with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I32, 0))):
                 self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 
+    def lose_patience(self) -> ir.Value:
+        """At a back edge of a loop that waits: whether others have to run now."""
+        place = self.e.field(Warp, self.warp, "patience")
+        left = self.b.sub(self.b.load(place, typ=I64), ir.Constant(I64, 1))
+        self.b.store(left, place)
+        return self.b.icmp_signed("<", left, ir.Constant(I64, 0))
+
     def _line_of(self, index: int) -> int:
         """The PTX line of a block's end, or of the next block that has one (a latch has no instruction)."""
         blocks = self.analysis.graph.blocks
@@ -205,22 +256,21 @@ class KernelForm:
 
     def branch_targets(self, index: int) -> tuple[Value | None, tuple[int, ...], int | None]:
         """How a block ends: the condition (None: always), the targets, and where it falls through."""
-        block = self.analysis.graph.blocks[index]
-        terminator = self.analysis.bound[index][-1] if block.targets else None
-        if terminator is None:
-            return None, (), block.fall_through
-        return self.guard_of(terminator), block.targets, block.fall_through
+        targets, fall_through = self.analysis.targets(index), self.analysis.fall_through(index)
+        if not targets:
+            return None, (), fall_through
+        return self.guard_of(self.analysis.bound[index][-1]), targets, fall_through
 
     def only_ends(self, index: int) -> bool:
         """Whether a block does nothing but end its lanes."""
         return index == self.analysis.graph.exit or self.analysis.graph.blocks[index].only_ends
 
     def switch_index(self, index: int) -> Value | None:
-        """The index of a block's `brx.idx`, None where it ends otherwise."""
-        if not self.analysis.graph.blocks[index].targets:
+        """The index of a block's `brx.idx` or call through a pointer, None where it ends otherwise."""
+        if not self.analysis.targets(index):
             return None
         terminator = self.analysis.bound[index][-1]
-        if terminator.effect is not Effect.SWITCH:
+        if terminator.effect not in (Effect.SWITCH, Effect.CALL) or not terminator.sources:
             return None
         return self.operands.read(terminator.sources[0], terminator)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from llvmlite import ir
 
 from triptych.gpu.lower.analysis import KernelAnalysis
-from triptych.gpu.lower.body import KernelForm
+from triptych.gpu.lower.arrivals import Arrival, ArrivingForm
 from triptych.gpu.lower.emitter import I32, I64, number, vector
 from triptych.gpu.lower.machine import Value, element_type
-from triptych.gpu.lower.records import EXITED, Outcome, Warp
+from triptych.gpu.lower.records import EXITED, Outcome, Status, Warp
 
 
-class ConvergedForm(KernelForm):
+class ConvergedForm(ArrivingForm):
     """Leaves with `DIVERGED`, registers saved in the frame, as soon as live lanes part."""
 
     def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
@@ -21,17 +21,20 @@ class ConvergedForm(KernelForm):
         self.homes = {
             register: self.e.variable(self._home_type(register), name=register) for register in analysis.slots
         }
-        count = len(analysis.graph.blocks)
-        self.blocks = [self.e.block(f"block{i}") for i in range(count)]
+        self.blocks = {pieces.start: self.e.block(f"block{pieces.start}") for pieces in analysis.pieces}
+        self.counted_at = analysis.runs
         self._emit_entry()
-        for index in range(count):
-            self._emit_block(index)
+        for pieces in analysis.pieces:
+            self._emit_pieces(pieces)
+
+    def alive_lanes(self) -> ir.Value:
+        """See `ArrivingForm`."""
+        return self.group
 
     def _home_type(self, name: str) -> ir.Type:
-        t = self.operands.declared(name)
         if name in self.analysis.uniformity:
-            return element_type(t)
-        return vector(I32 if t.kind == "predicate" else element_type(t))
+            return element_type(self.operands.declared(name))
+        return vector(self.lane_type(name))
 
     def read_home(self, name: str) -> Value:
         """See `KernelForm`."""
@@ -40,9 +43,7 @@ class ConvergedForm(KernelForm):
         if name in self.analysis.uniformity:
             stride = self.analysis.uniformity[name].stride or 0
             return Value(value, stride == 0, stride)
-        if self.operands.declared(name).kind == "predicate":
-            value = self.b.icmp_unsigned("!=", value, number(kind, 0))
-        return Value(value, False)
+        return Value(self.from_home(name, value), False)
 
     def _write_home(self, name: str, value: Value) -> None:
         if name in self.analysis.uniformity:
@@ -50,10 +51,7 @@ class ConvergedForm(KernelForm):
             assert stride == (0 if value.uniform else value.stride or None), f"{name} was found to have stride {stride}"
             self.b.store(value.ir, self.homes[name])
             return
-        lanes = self.m.spread(value)
-        if self.operands.declared(name).kind == "predicate":
-            lanes = self.b.sext(lanes, vector(I32))
-        self.b.store(lanes, self.homes[name])
+        self.b.store(self.to_home(name, self.m.spread(value)), self.homes[name])
 
     # Entering and leaving ---------------------------------------------------------------------------------------
 
@@ -107,21 +105,24 @@ class ConvergedForm(KernelForm):
 
     # Blocks -----------------------------------------------------------------------------------------------------
 
-    def _emit_block(self, index: int) -> None:
-        self.b.position_at_end(self.blocks[index])
+    def _emit_pieces(self, pieces: range) -> None:
+        """A block, with all that it was cut into: lanes that run together wait for none of their warp."""
+        self.b.position_at_end(self.blocks[pieces.start])
         self.start_block()
         self.group = self.e.get(self.live, I32)
+        if any(self.analysis.graph.blocks[index].instructions for index in pieces):
+            self.count_block(self.counted_at[pieces.start], self.population(self.group))
+        for index in pieces:
+            self.emit_block_body(index)
+        index = pieces[-1]
         block = self.analysis.graph.blocks[index]
-        if block.instructions:
-            self.count_block(index, self.population(self.group))
-        self.emit_block_body(index)
         condition, targets, fall_through = self.branch_targets(index)
         picked = self.switch_index(index)
         live_out = self.analysis.liveness.live_out(index)
         for name in sorted(self.written & live_out & self.homes.keys()):
             self._write_home(name, self.values[name])
         if block.waits:
-            self._wait(fall_through)
+            self._wait(index, fall_through)
         elif picked is not None:
             self._switch(index, picked, targets)
         elif targets and condition is not None:
@@ -136,15 +137,53 @@ class ConvergedForm(KernelForm):
             return
         if target <= index:
             self.check_fuel(index)
+        if (index, target) in self.analysis.waits:
+            with self.e.when(self.lose_patience(), likely=False):
+                self._suspend(target)
+                self.leave(Outcome.YIELDED)
         self.b.branch(self.blocks[target])
 
-    def _wait(self, following: int | None) -> None:
+    def _suspend(self, target: int) -> None:
+        """What it takes to go on at a block later."""
+        self._save(self._live_in(target))
+        self._store_live()
+        self.b.store(ir.Constant(I64, target), self.e.field(Warp, self.warp, "resume"))
+
+    def _wait(self, index: int, following: int | None) -> None:
         if following is None or following == self.analysis.graph.exit:
             self.leave(Outcome.DONE)
             return
+        arrival = self.read_arrival(index, following)
+        if self.analysis.bound[index][-1].instruction.guard is None and arrival.number.uniform:
+            self._wait_together(arrival, self.b.zext(arrival.number.ir, I64))
+            return
+        none, some, together, parted = (self.e.block(n) for n in ("none", "some", "together", "parted"))
+        self.b.cbranch(self.b.icmp_unsigned("==", arrival.lanes, ir.Constant(I32, 0)), none, some)
+        self.b.position_at_end(none)
+        self._go(index, following)
+        self.b.position_at_end(some)
+        first = self.b.extract_element(arrival.marks, self.e.count_trailing_zeros(self.group))
+        inactive = self.b.not_(self.e.from_bits(self.group))
+        same = self.b.or_(self.b.icmp_unsigned("==", arrival.marks, self.e.splat(first)), inactive)
+        self.b.cbranch(self.e.all_lanes(same), together, parted)
+        self.b.position_at_end(together)
+        one = self.b.extract_element(self.m.spread(arrival.number), self.e.count_trailing_zeros(self.group))
+        self._wait_together(arrival, self.b.zext(one, I64))
+        self.b.position_at_end(parted)
         self._save(self._live_in(following))
-        self._store_live()
-        self.b.store(ir.Constant(I64, following), self.e.field(Warp, self.warp, "resume"))
+        self._part_to(arrival.marks)
+        self.set_results(arrival, self.e.from_bits(arrival.lanes))
+        self.arrive(arrival, self.group)
+        self.leave(Outcome.DIVERGED)
+
+    def _wait_together(self, arrival: Arrival, number: ir.Value) -> None:
+        self._suspend(arrival.following)
+        values = {"barrier": number, "status": ir.Constant(I64, Status.WAITING)}
+        for name, value in values.items():
+            self.b.store(value, self.e.field(Warp, self.warp, name))
+        if arrival.holds is not None:
+            self.set_results(arrival, self.e.from_bits(self.group))
+        self.arrive(arrival, self.group)
         self.leave(Outcome.BARRIER)
 
     def _branch(self, index: int, condition: Value, target: int, fall_through: int | None) -> None:
@@ -190,10 +229,15 @@ class ConvergedForm(KernelForm):
         for target in set(targets) - {self.analysis.graph.exit}:
             names |= set(self._live_in(target))
         self._save(sorted(names))
+        self._part_to(following)
+        self.leave(Outcome.DIVERGED)
+
+    def _part_to(self, following: ir.Value) -> None:
+        """Each live lane goes on at a block of its own, in the masked form."""
         alive = self.e.from_bits(self.group)
         self.set_next_blocks(self.b.select(alive, following, number(vector(I32), EXITED)))
         self._store_live()
-        self.leave(Outcome.DIVERGED)
+        self.b.store(ir.Constant(I64, 1), self.e.field(Warp, self.warp, "mode"))
 
     def _switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
         if picked.uniform:

@@ -33,7 +33,7 @@ def build_directed(operation: str, t: ScalarType) -> ir.Module:
     e = Emitter(ir.Function(module, ir.FunctionType(kind, [I32, *[kind] * count]), symbol))
     mode, *operands = e.function.args
     switch = ir.Function(module, ir.FunctionType(VOID, [I32]), "llvm.set.rounding")
-    words = [ir.MetaDataType()] * 2
+    words: list[ir.Type] = [ir.MetaDataType(), ir.MetaDataType()]
     constrained = ir.Function(
         module,
         ir.FunctionType(kind, [*[kind] * count, *words]),

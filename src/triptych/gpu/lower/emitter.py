@@ -151,3 +151,15 @@ class Emitter:
         self.b.store(self.b.add(i, ir.Constant(I64, 1)), index)
         self.b.branch(head)
         self.b.position_at_end(done)
+
+
+class Callee:
+    """A pointer that llvmlite takes for a function of a known type."""
+
+    def __init__(self, pointer: ir.Value, kind: ir.FunctionType) -> None:
+        self.pointer = pointer
+        self.function_type = kind
+
+    def get_reference(self) -> str:
+        """How the text of a call names it."""
+        return self.pointer.get_reference()

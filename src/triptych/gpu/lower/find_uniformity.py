@@ -49,7 +49,7 @@ class _Finder:
         """Joins an instruction's results into its destinations; whether anything changed."""
         if not instruction.destinations:
             return False
-        if not instruction.effect.has_meaning:  # a reduction gives nothing to lanes that do not wait
+        if not instruction.effect.has_meaning:  # of a reduction or a call, lanes that do not take part get nothing
             return sum(self._join(name, VARYING) for bound in instruction.destinations for name in _targets(bound)) > 0
         sources = [self.uniformity_of(bound.operand) for bound in instruction.sources]
         result = instruction.form.row.meaning(self.machine, instruction.form, *sources)

@@ -29,7 +29,7 @@ from triptych.gpu.lower.emitter import (
     number,
     vector,
 )
-from triptych.gpu.lower.memory import Access, atomic_access, copy_name, emit_inline
+from triptych.gpu.lower.memory import Access, atomic_access, copy_name, emit_inline, helper_space
 from triptych.gpu.lower.records import Context
 from triptych.gpu.lower.shuffle import SHUFFLE
 
@@ -314,7 +314,7 @@ class LlvmMachine:
         """See `Machine`."""
         if space == "param":
             return self._load_parameter(t, address, count)
-        access = Access("load", _helper_space(space), t.bytes, count)
+        access = Access("load", helper_space(space), t.bytes, count)
         if space == "shared" and address.uniform:
             parts = self._access_inline(access, "broadcast", address)
             return [self.bitcast(_bits_type(t), t, Value(p, True)) for p in parts]
@@ -365,7 +365,7 @@ class LlvmMachine:
         """See `Machine`."""
         if space == "param":
             raise UnsupportedInstruction("st.param writes a kernel's parameter, which is read-only")
-        access = Access("store", _helper_space(space), t.bytes, len(values))
+        access = Access("store", helper_space(space), t.bytes, len(values))
         bits = [self._as_bits(t, v) for v in values]
         if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
             self._access_inline(access, "contiguous", address, bits)
@@ -377,7 +377,7 @@ class LlvmMachine:
     ) -> Sequence[Value]:
         """See `Machine`."""
         count = 1 if operation == "cas" else len(operands)
-        access = atomic_access(operation, _helper_space(space), t, count)
+        access = atomic_access(operation, helper_space(space), t, count)
         old = self._access(access, address, [self._as_bits(t, v) for v in operands])
         return [self.bitcast(_bits_type(t), t, Value(part, False)) for part in self._parts(old, count)]
 
@@ -457,6 +457,8 @@ class LlvmMachine:
         """See `Machine`."""
         if a.uniform:
             return a
+        if source_lane.uniform:
+            return Value(self.b.extract_element(self.spread(a), source_lane.ir), True)
         wide = vector(I32)
         return Value(self.e.intrinsic(SHUFFLE, wide, [self.spread(a), self.spread(source_lane)]), False)
 
@@ -482,10 +484,6 @@ def _is_known(a: Value) -> bool:
 
 def _bits_type(t: ScalarType) -> ScalarType:
     return TYPES[f"b{t.bits}"]
-
-
-def _helper_space(space: str) -> str:
-    return "global" if space == "const" else space
 
 
 def _mangle(kind: ir.Type) -> str:

@@ -2,35 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from llvmlite import ir
 
-from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.table import Effect
 from triptych.gpu.lower.analysis import KernelAnalysis
-from triptych.gpu.lower.body import KernelForm
+from triptych.gpu.lower.arrivals import ArrivingForm
 from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, number, vector
 from triptych.gpu.lower.emitter import lanes as affine_lanes
 from triptych.gpu.lower.machine import Value
-from triptych.gpu.lower.records import EXITED, WAITING, FaultKind, Outcome, Warp
+from triptych.gpu.lower.records import EXITED, WAITING, WRAPPED, FaultKind, Outcome, Status, Warp
+from triptych.gpu.lower.regions import Region, find_regions
 
 
-class MaskedForm(KernelForm):
-    """Runs the group of lanes at the lowest block until all live lanes meet at a block that can be resumed.
+class MaskedForm(ArrivingForm):
+    """Runs groups of lanes that stand at one block until all live lanes meet at a block that can be resumed.
 
-    Block numbers are priorities (`order_blocks`): lanes that run ahead wait where they will be joined.
+    Block numbers are priorities (`order_blocks`): the group at the lowest block runs, and lanes that run ahead wait
+    where they will be joined. A group that stays together and below all others goes from block to block directly; in a
+    region it keeps its registers at hand. Where lanes wait for others, in a loop or at an instruction that names lanes
+    elsewhere, the groups behind them come first for a while: blocks below the warp's `offset` count as the highest.
     """
 
     def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
         """Emits the function."""
         super().__init__(analysis, module, name)
+        self.syncs = {i for i, block in enumerate(analysis.bound) if block and block[0].membermask is not None}
+        self.rotates = bool(analysis.waits or self.syncs)
+        """Whether lanes may have to wait for lanes at higher blocks."""
+        self.ran = self.e.variable(I1, ir.Constant(I1, 0), name="ran")
+        self.regions = find_regions(analysis)
+        self.region: Region | None = None
+        self.homes = {
+            (region.number, register): self.e.variable(self.home_type(register), name=register)
+            for region in {region.number: region for region in self.regions.values()}.values()
+            for register in sorted(region.registers)
+        }
+        count = len(analysis.graph.blocks)
+        self.blocks = [self.e.block(f"block{i}") for i in range(count)]
+        self.entries = [
+            self.e.block(f"entry{i}") if i in self.regions else block for i, block in enumerate(self.blocks)
+        ]
+        self.ways_out: dict[tuple[int | None, int, bool], ir.Block] = {}
         self.head = self.e.block("head")
         self.b.branch(self.head)
         self._emit_head()
-        for index in range(len(analysis.graph.blocks)):
+        for index in range(count):
+            self._emit_entry(index)
             self._emit_block(index)
 
     def read_home(self, name: str) -> Value:
         """See `KernelForm`."""
-        return Value(self.load_frame(name), False)
+        if self.region is None:
+            return Value(self.load_frame(name), False)
+        return Value(
+            self.from_home(name, self.e.get(self.homes[self.region.number, name], self.home_type(name))), False
+        )
+
+    def alive_lanes(self) -> ir.Value:
+        """See `ArrivingForm`."""
+        return self.alive
+
+    def home_type(self, name: str) -> ir.Type:
+        """The type of a register at hand: a vector, of masks for predicates."""
+        return vector(self.lane_type(name))
+
+    # Choosing a group -------------------------------------------------------------------------------------------
 
     def _next_blocks(self) -> ir.Value:
         return self.b.load(self.e.field(Warp, self.warp, "next_blocks_0"), align=8, typ=vector(I32))
@@ -38,34 +76,69 @@ class MaskedForm(KernelForm):
     def _emit_head(self) -> None:
         self.b.position_at_end(self.head)
         following = self._next_blocks()
-        lowest = self.e.intrinsic("llvm.vector.reduce.umin.v32i32", I32, [following])
+        self.alive = self.e.bits(self.b.icmp_unsigned("!=", following, number(vector(I32), EXITED)))
+        keys = following
+        if self.rotates:
+            self.offset = self.e.load_field(Warp, self.warp, "offset", I32)
+            behind = self.b.icmp_unsigned("<", following, self.e.splat(self.offset))
+            keys = self.b.select(behind, self.b.or_(following, number(vector(I32), WRAPPED)), following)
+        lowest = self._least(keys)
         with self.e.when(self.b.icmp_unsigned("==", lowest, ir.Constant(I32, EXITED))):
             self.leave(Outcome.DONE)
         with self.e.when(self.b.icmp_unsigned(">=", lowest, ir.Constant(I32, WAITING))):
-            self._release(following)
-        self.next_blocks = following
-        self.group = self.e.bits(self.b.icmp_unsigned("==", following, self.e.splat(lowest)))
-        self.alive = alive = self.e.bits(self.b.icmp_unsigned("!=", following, number(vector(I32), EXITED)))
-        dispatch = self.e.block("dispatch")
-        together = self.e.block("together")
-        self.b.cbranch(self.b.icmp_unsigned("==", self.group, alive), together, dispatch)
+            self._wait_for_others()
+        if self.rotates:
+            with self.e.when(self.b.icmp_unsigned(">=", lowest, ir.Constant(I32, WRAPPED)), likely=False):
+                self._end_circle(following)
+        chosen = self.b.icmp_unsigned("==", keys, self.e.splat(lowest))
+        self.group = self.e.bits(chosen)
+        self.others = self._least(self.b.select(chosen, number(vector(I32), EXITED), keys))
+        """The key of the first group that is not the one that runs."""
+        self.alone = self.b.icmp_unsigned("==", self.group, self.alive)
+        dispatch, together = self.e.block("dispatch"), self.e.block("together")
+        self.b.cbranch(self.alone, together, dispatch)
         self._emit_together(together, dispatch, lowest)
         self.b.position_at_end(dispatch)
-        count = len(self.analysis.graph.blocks)
-        self.blocks = [self.e.block(f"block{i}") for i in range(count)]
         lost = self.e.block("lost")
         switch = self.b.switch(lowest, lost)
-        for index, block in enumerate(self.blocks):
+        for index, block in enumerate(self.entries):
             switch.add_case(ir.Constant(I32, index), block)
         self.b.position_at_end(lost)
         self.b.unreachable()
 
-    def _release(self, following: ir.Value) -> None:
-        """All live lanes wait at a barrier: so does the warp. They go on when it does."""
-        exited = self.b.icmp_unsigned("==", following, number(vector(I32), EXITED))
-        woken = self.b.and_(following, number(vector(I32), ~WAITING & 0xFFFF_FFFF))
-        self.set_next_blocks(self.b.select(exited, following, woken))
+    def _least(self, keys: ir.Value) -> ir.Value:
+        return self.e.intrinsic("llvm.vector.reduce.umin.v32i32", I32, [keys])
+
+    def _wait_for_others(self) -> None:
+        """No live lane can run before a barrier completes."""
+        self._set_offset(0)
+        self.b.store(ir.Constant(I64, Status.WAITING), self.e.field(Warp, self.warp, "status"))
         self.leave(Outcome.BARRIER)
+
+    def _set_offset(self, index: int) -> None:
+        if self.rotates:
+            self.b.store(ir.Constant(I64, index), self.e.field(Warp, self.warp, "offset"))
+
+    def _end_circle(self, following: ir.Value) -> None:
+        """All groups had their turn since the lowest block's: the order is as usual again, or other warps run."""
+        ran = self.e.get(self.ran, I1)
+        self.b.store(ir.Constant(I1, 0), self.ran)
+        self._set_offset(0)
+        with self.e.when(self.b.not_(ran)):
+            waiting = self.b.icmp_unsigned(
+                "!=", self.b.and_(following, number(vector(I32), WAITING)), number(vector(I32), 0)
+            )
+            at_barrier = self.b.and_(self.e.bits(waiting), self.alive)
+            with self.e.when(self.b.icmp_unsigned("!=", at_barrier, ir.Constant(I32, 0))):
+                self._wait_for_others()
+            null, zero = ir.Constant(POINTER, None), ir.Constant(I64, 0)
+            kind = ir.Constant(I64, FaultKind.DEADLOCK)
+            self.e.intrinsic("triptych.fault", VOID, [self.context, null, kind, zero, zero, zero])
+            self._wait_for_others()
+        left = self.e.load_field(Warp, self.warp, "patience")
+        with self.e.when(self.b.icmp_signed("<", left, ir.Constant(I64, 0))):
+            self.leave(Outcome.YIELDED)
+        self.b.branch(self.head)
 
     def _emit_together(self, together: ir.Block, dispatch: ir.Block, lowest: ir.Value) -> None:
         """All live lanes meet: on in the converged form, if its scalars are the same in all of them."""
@@ -79,6 +152,7 @@ class MaskedForm(KernelForm):
             done = self.e.block("converged")
             self.b.cbranch(agreed, done, dispatch)
             self.b.position_at_end(done)
+            self._set_offset(0)
             self.b.store(self.b.zext(self.group, I64), self.e.field(Warp, self.warp, "mask"))
             self.b.store(ir.Constant(I64, index), self.e.field(Warp, self.warp, "resume"))
             self.leave(Outcome.CONVERGED)
@@ -103,79 +177,196 @@ class MaskedForm(KernelForm):
             return lanes
         return self.b.bitcast(lanes, vector(I64 if isinstance(kind, ir.DoubleType) else I32))
 
-    def require_members(self, instruction: BoundInstruction, membermask: Bound) -> None:
-        """Lanes that the instruction names and that live, but stand elsewhere, would have to be waited for."""
-        members = self.operands.read(membermask, instruction)
-        first = self.e.count_trailing_zeros(self.group)
-        named = members.ir if members.uniform else self.b.extract_element(self.m.spread(members), first)
-        elsewhere = self.b.and_(self.b.and_(named, self.alive), self.b.not_(self.group))
-        with self.e.when(self.b.icmp_unsigned("!=", elsewhere, ir.Constant(I32, 0)), likely=False):
-            line, zero = ir.Constant(I64, instruction.instruction.line), ir.Constant(I64, 0)
-            kind, lane = ir.Constant(I64, FaultKind.PARTED_WARP), self.b.zext(first, I64)
-            null = ir.Constant(POINTER, None)
-            self.e.intrinsic("triptych.fault", VOID, [self.context, null, kind, lane, line, zero])
-            self.leave(Outcome.STOPPED)
-
     # Blocks -----------------------------------------------------------------------------------------------------
+
+    def _emit_entry(self, index: int) -> None:
+        """The way into a block of a region from outside: its registers come to hand."""
+        region = self.regions.get(index)
+        if region is None:
+            return
+        self.b.position_at_end(self.entries[index])
+        for name in sorted(self.analysis.liveness.live_in(index) & region.registers):
+            self.b.store(self.to_home(name, self.load_frame(name)), self.homes[region.number, name])
+        self.b.branch(self.blocks[index])
 
     def _emit_block(self, index: int) -> None:
         self.b.position_at_end(self.blocks[index])
         self.start_block()
+        self.region = self.regions.get(index)
         block = self.analysis.graph.blocks[index]
+        if index in self.syncs:
+            self._await_members(index)
+        if self.rotates:
+            self.b.store(ir.Constant(I1, 1), self.ran)
         if block.instructions:
             self.count_block(index, self.population(self.group))
         self.emit_block_body(index)
-        following = self._following(index)
+        condition, targets, fall_through = self.branch_targets(index)
+        picked = self.switch_index(index)
+        condition = None if condition is None else Value(self.m.spread(condition), False)
+        for name in sorted(self.written & self.analysis.liveness.live_out(index) & self.analysis.slots.keys()):
+            self._keep(name, self.m.spread(self.values[name]))
+        if block.waits:
+            self._wait(index, fall_through)
+        elif picked is not None:
+            self._switch(index, picked, targets)
+        elif targets and condition is not None:
+            self._branch(index, condition, targets[0], fall_through)
+        else:
+            self._go(index, targets[0] if targets else fall_through)
+
+    def _await_members(self, index: int) -> None:
+        """Lanes that the block's first instruction names and that live, but stand elsewhere, are waited for."""
+        instruction = self.analysis.bound[index][0]
+        assert instruction.membermask is not None
+        members = self.operands.read(instruction.membermask, instruction)
+        first = self.e.count_trailing_zeros(self.group)
+        named = members.ir if members.uniform else self.b.extract_element(self.m.spread(members), first)
+        elsewhere = self.b.and_(self.b.and_(named, self.alive), self.b.not_(self.group))
+        waits, complete = self.e.block("waits"), self.e.block("complete")
+        self.b.cbranch(self.b.icmp_unsigned("!=", elsewhere, ir.Constant(I32, 0)), waits, complete)
+        self.b.position_at_end(waits)
+        self._set_offset(index + 1)
+        self.b.branch(self._way_out(index, directly=False))
+        self.b.position_at_end(complete)
+
+    def _keep(self, name: str, lanes: ir.Value) -> None:
+        """A register's new value in the lanes that run."""
+        if self.region is not None:  # of the other lanes it is not wanted
+            self.b.store(self.to_home(name, lanes), self.homes[self.region.number, name])
+            return
+        self.store_frame(name, self.b.select(self.e.from_bits(self.group), lanes, self.load_frame(name)))
+
+    # Ends of blocks ---------------------------------------------------------------------------------------------
+
+    def _hand_back(self, targets: Collection[int]) -> None:
+        """What a region wrote goes back to the frame, as far as it is wanted at one of the blocks."""
+        if self.region is None:
+            return
+        wanted: set[str] = set()
+        for target in set(targets) - {self.analysis.graph.exit}:
+            wanted |= self.analysis.liveness.live_in(target)
         chosen = self.e.from_bits(self.group)
-        live_out = self.analysis.liveness.live_out(index)
-        for name in sorted(self.written & live_out & self.analysis.slots.keys()):
-            new, old = self.m.spread(self.values[name]), self.load_frame(name)
-            self.store_frame(name, self.b.select(chosen, new, old))
-        self.set_next_blocks(self.b.select(chosen, following, self.next_blocks))
-        if any(successor <= index for successor in block.successors):
-            self.check_fuel(index)
+        for name in sorted(wanted & self.region.written):
+            home = self.e.get(self.homes[self.region.number, name], self.home_type(name))
+            self.store_frame(name, self.b.select(chosen, self.from_home(name, home), self.load_frame(name)))
+
+    def _send(self, following: ir.Value) -> None:
+        """The group's lanes go to blocks of their own, a vector of i32; the next group is chosen."""
+        chosen = self.e.from_bits(self.group)
+        self.set_next_blocks(self.b.select(chosen, following, self._next_blocks()))
         self.b.branch(self.head)
 
-    def _following(self, index: int) -> ir.Value:
-        """Each lane's next block, a vector of i32."""
-        block = self.analysis.graph.blocks[index]
-        condition, targets, fall_through = self.branch_targets(index)
-        if block.waits:
-            return self._place(fall_through, waiting=True)
-        picked = self.switch_index(index)
-        if picked is not None:
-            self._count_if_parted(index, self.pick_target(picked, targets))
-            return self.pick_target(picked, targets)
-        if targets and condition is not None:
-            return self._choose(index, condition, targets[0], fall_through)
-        return self._place(targets[0] if targets else fall_through)
+    def _way_out(self, target: int, *, directly: bool) -> ir.Block:
+        """Code that takes the group to a block: `directly` where the order permits, else as one group among all."""
+        key = (None if self.region is None else self.region.number, target, directly)
+        known = self.ways_out.get(key)
+        if known is None:
+            known = self.ways_out[key] = self.e.block(f"to{target}")
+            here = self.b.block
+            self.b.position_at_end(known)
+            self._hand_back([target])
+            if directly:
+                later = self.e.block("later")
+                self.b.cbranch(self._is_next(target), self.entries[target], later)
+                self.b.position_at_end(later)
+            self._send(self._place(target))
+            self.b.position_at_end(here)
+        return known
 
-    def _choose(self, index: int, condition: Value, target: int, fall_through: int | None) -> ir.Value:
-        """A conditional branch; lanes that leave the others for a block that only ends them end at once."""
+    def _is_next(self, target: int) -> ir.Value:
+        """Whether the group, at a block, would be chosen again and stay as it is."""
+        index = ir.Constant(I32, target)
+        first = self.b.icmp_unsigned("<", index, self.others)
+        if self.rotates:
+            first = self.b.and_(first, self.b.icmp_unsigned(">=", index, self.offset))
+        if target in self.analysis.resumable:
+            first = self.b.and_(first, self.b.not_(self.alone))
+        return first
+
+    def _go(self, index: int, target: int | None) -> None:
+        """The whole group goes from a block to another."""
+        if target is None or target == self.analysis.graph.exit:
+            self._send(self._place(None))
+            return
+        if target <= index:
+            self.check_fuel(index)
+        if (index, target) in self.analysis.waits:
+            with self.e.when(self.lose_patience(), likely=False):
+                self._set_offset(index + 1)
+                self.b.branch(self._way_out(target, directly=False))
+        if any(i.effect is Effect.BLOCK_ARRIVAL for i in self.analysis.bound[index]):
+            self.b.branch(self._way_out(target, directly=False))  # other lanes may have been released
+        elif self.region is not None and self.regions.get(target) is self.region:
+            away = self._way_out(target, directly=False)
+            self.b.cbranch(self._is_next(target), self.blocks[target], away)
+        else:
+            self.b.branch(self._way_out(target, directly=True))
+
+    def _branch(self, index: int, condition: Value, target: int, fall_through: int | None) -> None:
         other = self.analysis.graph.exit if fall_through is None else fall_through
-        holds = self.m.spread(condition)
-        taken = self.b.and_(self.e.bits(holds), self.group)
-        mixed = (self.b.icmp_unsigned("!=", taken, end) for end in (ir.Constant(I32, 0), self.group))
-        parted = self.b.and_(*mixed)
+        taken = self.b.and_(self.e.bits(condition.ir), self.group)
+        taken_block, mixed, other_block, parted = (self.e.block(n) for n in ("taken", "mixed", "not_taken", "parted"))
+        self.b.cbranch(self.b.icmp_unsigned("==", taken, self.group), taken_block, mixed)
+        self.b.position_at_end(mixed)
+        self.b.cbranch(self.b.icmp_unsigned("==", taken, ir.Constant(I32, 0)), other_block, parted)
+        self.b.position_at_end(parted)
+        self._part(index, condition, taken, target, other)
+        self.b.position_at_end(taken_block)
+        self._go(index, target)
+        self.b.position_at_end(other_block)
+        self._go(index, other)
+
+    def _part(self, index: int, condition: Value, taken: ir.Value, target: int, other: int) -> None:
+        """Lanes that leave the others for a block that only ends them end at once."""
+        self.count_divergence(index)
+        if any(successor <= index for successor in (target, other)):
+            self.check_fuel(index)
         places = [self._place(target), self._place(other)]
         ending = 0 if self.only_ends(target) else 1 if self.only_ends(other) else None
-        with self.e.when(parted):
-            self.count_divergence(index)
-            if ending is not None and (target, other)[ending] != self.analysis.graph.exit:
-                ended = taken if ending == 0 else self.b.and_(self.group, self.b.not_(taken))
-                self.count_block((target, other)[ending], self.population(ended))
         if ending is not None:
-            places[ending] = self.b.select(parted, number(vector(I32), EXITED), places[ending])
-        return self.b.select(holds, *places)
+            places[ending] = self._place(None)
+            end = (target, other)[ending]
+            if end != self.analysis.graph.exit:
+                ended = taken if ending == 0 else self.b.and_(self.group, self.b.not_(taken))
+                self.count_block(end, self.population(ended))
+        self._hand_back((target, other))
+        self._lose_patience_for(index, (target, other))
+        self._send(self.b.select(condition.ir, *places))
 
-    def _count_if_parted(self, index: int, following: ir.Value) -> None:
+    def _lose_patience_for(self, index: int, targets: Collection[int]) -> None:
+        """Some lanes of a group go round a waiting loop, or all to blocks of their own."""
+        if any((index, target) in self.analysis.waits for target in targets):
+            with self.e.when(self.lose_patience(), likely=False):
+                self._set_offset(index + 1)
+
+    def _switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
+        following = self.pick_target(picked, targets)
         first = self.b.extract_element(following, self.e.count_trailing_zeros(self.group))
         inactive = self.b.not_(self.e.from_bits(self.group))
         same = self.b.or_(self.b.icmp_unsigned("==", following, self.e.splat(first)), inactive)
         with self.e.when(self.b.not_(self.e.all_lanes(same))):
             self.count_divergence(index)
+        if any(target <= index for target in targets):
+            self.check_fuel(index)
+        self._hand_back(targets)
+        self._lose_patience_for(index, targets)
+        self._send(following)
 
-    def _place(self, target: int | None, *, waiting: bool = False) -> ir.Value:
+    def _wait(self, index: int, following: int | None) -> None:
+        """At a barrier; lanes that its guard excludes go on."""
+        if following is None or following == self.analysis.graph.exit:
+            self._send(self._place(None))
+            return
+        self._hand_back([following])
+        arrival = self.read_arrival(index, following)
+        chosen = self.e.from_bits(self.group)
+        self.set_next_blocks(self.b.select(chosen, arrival.marks, self._next_blocks()))
+        self.set_results(arrival, self.e.from_bits(arrival.lanes))
+        self.arrive(arrival, self.alive)
+        self.b.branch(self.head)
+
+    def _place(self, target: int | None) -> ir.Value:
         if target is None or target == self.analysis.graph.exit:
             return number(vector(I32), EXITED)
-        return number(vector(I32), target | (WAITING if waiting else 0))
+        return number(vector(I32), target)

@@ -14,6 +14,9 @@ NO_STOP = (1 << 63) - 1
 
 EXITED = 0x7FFF_FFFF
 """A lane's next block once it has ended."""
+GRANULE_BYTES = 64
+"""Allocations of the heap start at a multiple of this: two never share a pair of sectors. So what an access counts does
+not depend on which thread allocated first."""
 SCRATCH_BYTES = 1024
 """A worker's memory for the vectors of one access: 32 lanes of at most 32 bytes."""
 WAITING = 0x4000_0000
@@ -25,6 +28,15 @@ BARRIERS = 16
 """Named barriers of a block (PTX manual, 9.7.13.1)."""
 PATIENCE = 64
 """Iterations of waiting loops that a warp runs before it lets others run."""
+
+
+class Status:
+    """What a warp does between two runs of its code."""
+
+    READY = 0
+    WAITING = 1
+    """At barriers of the block."""
+    DONE = 2
 
 
 class Outcome:
@@ -61,11 +73,12 @@ class FaultKind:
     LOCAL_BOUNDS = 5
     BUDGET = 6
     TRAP = 7
-    PARTED_WARP = 8
-    BARRIER_NUMBER = 9
-    BARRIER_THREADS = 10
-    BARRIER_MISMATCH = 11
-    DEADLOCK = 12
+    BARRIER_NUMBER = 8
+    BARRIER_THREADS = 9
+    BARRIER_MISMATCH = 10
+    DEADLOCK = 11
+    HANG = 12
+    HOST_CALL = 13
 
 
 class Record(ctypes.Structure):
@@ -76,6 +89,11 @@ class Record(ctypes.Structure):
         """The position of a field."""
         offset: int = getattr(cls, name).offset
         return offset // 8
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The fields."""
+        return tuple(field[0] for field in cls._fields_)
 
     @classmethod
     def size(cls) -> int:
@@ -111,7 +129,7 @@ class Context(Record):
         " sites block_counts divergent_counts stop_block budget converged masked storages"
         " storage_count symbols warp_index fault_kind fault_site fault_address fault_lane fault_warp"
         " fault_block done_blocks fault_size scratch site_count"
-        " slots slot_count slot_limit wanted cursor held progress turn_progress idle_turns spins envreg_1 envreg_2"
+        " slots slot_count slot_limit wanted cursor held progress turn_progress idle_turns spins envreg_1 envreg_2 host_call"
     )
 
 
@@ -121,11 +139,12 @@ class Warp(Record):
     `fuel` counts its loop iterations down to the next look at the stop flag; `spent` are those before. `patience`
     counts those of waiting loops down to the next yield. Parted lanes at blocks from `offset` on run before the others.
     `barrier` is where all live lanes wait while they are together. `results` says for each lane that waits for a
-    reduction where in the frame its result goes: 2 · byte offset + whether it is a predicate, or -1.
+    reduction what it wants and where in the frame that goes (`barriers.COUNT`), or -1. `clock` is what
+    clock registers last said.
     """
 
     _fields_ = [
-        *_fields("status resume mask index frame fuel spent mode patience offset barrier"),
+        *_fields("status resume mask index frame fuel spent mode patience offset barrier clock"),
         *((f"next_blocks_{i}", ctypes.c_int64) for i in range(WARP_SIZE // 2)),
         *((f"results_{i}", ctypes.c_int64) for i in range(WARP_SIZE // 2)),
     ]
@@ -151,9 +170,12 @@ class Site(Record):
 
 
 class StorageRow(Record):
-    """A storage as generated code searches it: sorted by `low`; maps are biased by the pair's number."""
+    """A storage as generated code searches it: sorted by `low`; maps are biased by the pair's number.
 
-    _fields_ = _fields("low high delta writable read_map write_map")
+    `parts` is 0, or where the first address and the end of what is allocated in each granule of it stand.
+    """
+
+    _fields_ = _fields("low high delta writable read_map write_map parts")
 
 
 FUEL = 1 << 16

@@ -10,11 +10,18 @@ from llvmlite import ir
 from triptych.core.errors import UnsupportedFeature
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.special_registers import (
+    ALIASES,
+    CLOCK_REGISTERS,
+    CLOCK_STEP,
+    CONSTANT_REGISTERS,
+    special_type,
+)
 from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.emitter import I32, I64, POINTER, vector
 from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
-from triptych.gpu.lower.records import Context
+from triptych.gpu.lower.records import Context, Warp
 from triptych.gpu.syntax.ast import Address, FloatBits, Integer, Not, Operand, Register, Symbol, Vector
 
 ReadRegister = Callable[[str], Value]
@@ -48,11 +55,7 @@ class Operands:
             case Register(name) if name in self.analysis.function.registers:
                 return self.convert(self.read_register(name), self.declared(name), t)
             case Register(name):
-                return (
-                    self.m.resize(U32, t, self.special(name, instruction))
-                    if t.bits > 32
-                    else self.special(name, instruction)
-                )
+                return self.convert(self.special(name, instruction), special_type(name), t)
             case Not(inner):
                 value = self._read(inner, t, instruction)
                 return self.m.bit_xor(t, value, self.m.constant(t, -1))
@@ -137,7 +140,12 @@ class Operands:
         raise self._unsupported(instruction, f"symbol '{symbol.name}'")
 
     def special(self, name: str, instruction: BoundInstruction) -> Value:
-        """A special register, u32."""
+        """A special register, of its type."""
+        if name in CONSTANT_REGISTERS:
+            return self.m.constant(special_type(name), CONSTANT_REGISTERS[name])
+        if name in CLOCK_REGISTERS:
+            return self._clock(name)
+        name = ALIASES.get(name, name)
         base, _, axis = name.partition(".")
         if base == "%tid" and axis:
             index = self._thread_index("xyz".index(axis))
@@ -153,7 +161,17 @@ class Operands:
             return Value(_lane_masks(_LANE_MASKS[name]), False)
         if name in _FIELDS:
             return self._field(_FIELDS[name])
+        if name == "%dynamic_smem_size":
+            return self.m.sub(U32, self._field("shared_size"), self.m.constant(U32, self.analysis.layout.shared_bytes))
         raise self._unsupported(instruction, f"special register {name}")
+
+    def _clock(self, name: str) -> Value:
+        """A clock, which moves on: lanes that read it at different times see different values."""
+        place = self.e.field(Warp, self.m.warp, "clock")
+        now = self.e.b.add(self.e.b.load(place, typ=I64), ir.Constant(I64, CLOCK_STEP))
+        self.e.b.store(now, place)
+        part = Value(self.e.b.lshr(now, ir.Constant(I64, CLOCK_REGISTERS[name])), True)
+        return Value(self.m.spread(self.m.resize(U64, special_type(name), part)), False)
 
     def _field(self, name: str) -> Value:
         return Value(self.e.b.trunc(self.e.load_field(Context, self.m.context, name), I32), True)
@@ -175,7 +193,10 @@ class Operands:
         )
 
 
-_FIELDS: Mapping[str, str] = {"%warpid": "warp_index", "%nwarpid": "warp_count"}
+_FIELDS: Mapping[str, str] = {
+    "%warpid": "warp_index", "%nwarpid": "warp_count", "%total_smem_size": "shared_size",
+    "%envreg1": "envreg_1", "%envreg2": "envreg_2",
+}  # fmt: skip
 _LANE_MASKS: Mapping[str, Callable[[int], int]] = {
     "%lanemask_eq": lambda i: 1 << i,
     "%lanemask_lt": lambda i: (1 << i) - 1,

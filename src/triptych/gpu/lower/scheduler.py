@@ -1,15 +1,35 @@
-"""The scheduler as generated code: a worker's loop over blocks, warps and barriers; faults; the search of storages."""
+"""The scheduler as generated code: a worker's loop over the blocks that it holds, their warps and their barriers."""
 
 from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
 from triptych.gpu.hardware import POISON_BYTE, WARP_SIZE
-from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Emitter
-from triptych.gpu.lower.records import FUEL, NO_STOP, Context, FaultKind, Need, Outcome, Record, Site, StorageRow, Warp
+from triptych.gpu.lower.barriers import SETTLE, build_barriers
+from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Callee, Emitter
+from triptych.gpu.lower.records import (
+    NO_STOP,
+    PATIENCE,
+    Barrier,
+    Context,
+    FaultKind,
+    Need,
+    Outcome,
+    Record,
+    Site,
+    Slot,
+    Status,
+    StorageRow,
+    Warp,
+)
+from triptych.gpu.lower.services import at_most_fuel, build_services
 
-_READY, _WAITING, _DONE = 0, 1, 2
+IDLE_TURNS = 16
+"""Turns without progress of all blocks that a worker holds, until it asks whether to go on."""
 
 
 def _constant(value: int) -> ir.Constant:
@@ -17,14 +37,13 @@ def _constant(value: int) -> ir.Constant:
 
 
 def build_scheduler() -> ir.Module:
-    """The module with `triptych.run`, `triptych.fault`, `triptych.resolve` and `triptych.refuel`."""
+    """The module with `triptych.run` and what code of kernels calls of the scheduler."""
     module = ir.Module(name="triptych.scheduler")
-    _build_fault(module)
-    _build_resolve(module)
-    _build_refuel(module)
+    build_services(module)
+    build_barriers(module)
     _build_start_block(module)
     _build_step(module)
-    _build_run(module)
+    _Run(module)
     return module
 
 
@@ -32,113 +51,12 @@ def _function(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.
     return Emitter(ir.Function(module, ir.FunctionType(result, arguments), name))
 
 
-def _build_fault(module: ir.Module) -> None:
-    """fault(context, site, kind, lane, address, size): keeps a worker's first, and stops the blocks behind this one."""
-    e = _function(module, "triptych.fault", VOID, [POINTER, POINTER, I64, I64, I64, I64])
-    context, site, kind, lane, address, size = e.function.args
-    none = e.b.icmp_signed("==", e.load_field(Context, context, "fault_kind"), _constant(0))
-    with e.when(none):
-        block = e.load_field(Context, context, "block_index")
-        values = {
-            "fault_kind": kind, "fault_site": e.b.ptrtoint(site, I64), "fault_address": address, "fault_lane": lane,
-            "fault_size": size, "fault_warp": e.load_field(Context, context, "warp_index"), "fault_block": block,
-        }  # fmt: skip
-        for name, value in values.items():
-            e.b.store(value, e.field(Context, context, name))
-        _close_memory(e, context)
-        stop = e.b.inttoptr(e.load_field(Context, context, "stop_block"), POINTER)
-        e.b.atomic_rmw("min", stop, e.b.sub(block, _constant(1)), "monotonic")
-    warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
-    index = e.load_field(Context, context, "warp_index")
-    warp = e.offset(warps, e.b.mul(index, _constant(Warp.size())))
-    e.b.store(_constant(0), e.field(Warp, warp, "fuel"))
-    e.b.ret_void()
-
-
-def _close_memory(e: Emitter, context: ir.Value) -> None:
-    """No later access of this worker finds memory: what runs on until the next look at the fuel changes nothing."""
-    for name in ("storage_count", "shared_size", "local_size"):
-        e.b.store(_constant(0), e.field(Context, context, name))
-    sites = e.b.inttoptr(e.load_field(Context, context, "sites"), POINTER)
-    with e.counted(e.load_field(Context, context, "site_count")) as i:
-        site = e.offset(sites, e.b.mul(i, _constant(Site.size())))
-        e.b.store(_constant(1), e.field(Site, site, "low"))
-        e.b.store(_constant(0), e.field(Site, site, "high"))
-
-
-def _build_resolve(module: ir.Module) -> None:
-    """resolve(context, site, low, size, write): the storage that holds the bytes becomes the site's; else the fault."""
-    e = _function(module, "triptych.resolve", I64, [POINTER, POINTER, I64, I64, I64])
-    context, site, low, size, write = e.function.args
-    rows = e.b.inttoptr(e.load_field(Context, context, "storages"), POINTER)
-    left = e.variable(I64, _constant(0))
-    right = e.variable(I64, e.load_field(Context, context, "storage_count"))
-    head, body, found = e.block("head"), e.block("body"), e.block("found")
-    e.b.branch(head)
-    e.b.position_at_end(head)
-    span = e.b.sub(e.get(right, I64), e.get(left, I64))
-    e.b.cbranch(e.b.icmp_signed(">", span, _constant(0)), body, found)
-    e.b.position_at_end(body)
-    middle = e.b.add(e.get(left, I64), e.b.ashr(span, _constant(1)))
-    row = e.offset(rows, e.b.mul(middle, _constant(StorageRow.size())))
-    above = e.b.icmp_unsigned("<=", e.load_field(StorageRow, row, "low"), low)
-    e.b.store(e.b.select(above, e.b.add(middle, _constant(1)), e.get(left, I64)), left)
-    e.b.store(e.b.select(above, e.get(right, I64), middle), right)
-    e.b.branch(head)
-    e.b.position_at_end(found)
-    index = e.b.sub(e.get(left, I64), _constant(1))
-    with e.when(e.b.icmp_signed("<", index, _constant(0))):
-        e.b.ret(_constant(FaultKind.OUT_OF_BOUNDS))
-    row = e.offset(rows, e.b.mul(index, _constant(StorageRow.size())))
-    end = e.b.add(low, size)
-    high = e.load_field(StorageRow, row, "high")
-    inside = e.b.and_(e.b.icmp_unsigned("<=", end, high), e.b.icmp_unsigned("<=", low, end))
-    with e.when(e.b.not_(inside)):
-        e.b.ret(_constant(FaultKind.OUT_OF_BOUNDS))
-    is_write = e.b.icmp_signed("!=", write, _constant(0))
-    locked = e.b.icmp_signed("==", e.load_field(StorageRow, row, "writable"), _constant(0))
-    with e.when(e.b.and_(is_write, locked)):
-        e.b.ret(_constant(FaultKind.READ_ONLY))
-    for name in ("low", "high", "delta"):
-        e.b.store(e.load_field(StorageRow, row, name), e.field(Site, site, name))
-    maps = [e.load_field(StorageRow, row, name) for name in ("write_map", "read_map")]
-    e.b.store(e.b.select(is_write, *maps), e.field(Site, site, "touched"))
-    e.b.ret(_constant(0))
-
-
-def _build_refuel(module: ir.Module) -> None:
-    """refuel(context, warp, line): 0 to go on, else the launch has to stop. Also called when a fault took the fuel."""
-    e = _function(module, "triptych.refuel", I32, [POINTER, POINTER, I64])
-    context, warp, line = e.function.args
-    stop = e.b.load(e.b.inttoptr(e.load_field(Context, context, "stop_block"), POINTER), typ=I64)
-    faulted = e.b.icmp_signed("!=", e.load_field(Context, context, "fault_kind"), _constant(0))
-    behind = e.b.icmp_signed(">", e.load_field(Context, context, "block_index"), stop)
-    with e.when(e.b.or_(behind, faulted)):
-        e.b.ret(ir.Constant(I32, 1))
-    budget = e.load_field(Context, context, "budget")
-    # The fuel was the smaller of FUEL and what was left of the budget, and is used up.
-    left = e.b.sub(budget, e.load_field(Warp, warp, "spent"))
-    left = e.b.sub(left, _at_most_fuel(e, left))
-    e.b.store(e.b.sub(budget, left), e.field(Warp, warp, "spent"))
-    with e.when(e.b.icmp_signed("<=", left, _constant(0))):
-        null = ir.Constant(POINTER, None)
-        arguments = [context, null, _constant(FaultKind.BUDGET), _constant(0), line, _constant(0)]
-        e.intrinsic("triptych.fault", VOID, arguments)
-        e.b.ret(ir.Constant(I32, 1))
-    # The iteration that asks is one of those to come.
-    e.b.store(e.b.sub(_at_most_fuel(e, left), _constant(1)), e.field(Warp, warp, "fuel"))
-    e.b.ret(ir.Constant(I32, 0))
-
-
-def _at_most_fuel(e: Emitter, iterations: ir.Value) -> ir.Value:
-    return e.b.select(e.b.icmp_signed("<", iterations, _constant(FUEL)), iterations, _constant(FUEL))
-
-
 def _build_start_block(module: ir.Module) -> None:
     """start_block(context, index): coordinates, shared memory and warps of a new block."""
     e = _function(module, "triptych.start_block", VOID, [POINTER, I64])
     context, index = e.function.args
     e.b.store(index, e.field(Context, context, "block_index"))
+    e.b.store(_constant(0), e.field(Context, context, "arrivals"))
     rest = index
     for axis in "xyz":
         extent = e.load_field(Context, context, f"nctaid_{axis}")
@@ -148,12 +66,11 @@ def _build_start_block(module: ir.Module) -> None:
     size = e.load_field(Context, context, "shared_size")
     e.intrinsic("llvm.memset.p0.i64", VOID, [shared, ir.Constant(I8, POISON_BYTE), size, ir.Constant(ir.IntType(1), 0)])
     threads = e.load_field(Context, context, "threads")
-    warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
-    fuel = _at_most_fuel(e, e.load_field(Context, context, "budget"))
-    with e.counted(e.load_field(Context, context, "warp_count")) as i:
-        warp = e.offset(warps, e.b.mul(i, _constant(Warp.size())))
+    fuel = at_most_fuel(e, e.load_field(Context, context, "budget"))
+    with _each_warp(e, context) as (i, warp):
         e.b.store(fuel, e.field(Warp, warp, "fuel"))
-        for name in ("status", "resume", "spent", "mode"):
+        e.b.store(_constant(PATIENCE), e.field(Warp, warp, "patience"))
+        for name in ("status", "resume", "spent", "mode", "offset", "clock"):
             e.b.store(_constant(0), e.field(Warp, warp, name))
         left = e.b.sub(threads, e.b.mul(i, _constant(WARP_SIZE)))
         part = e.b.sub(e.b.shl(_constant(1), e.b.and_(left, _constant(WARP_SIZE - 1))), _constant(1))
@@ -162,8 +79,16 @@ def _build_start_block(module: ir.Module) -> None:
     e.b.ret_void()
 
 
+@contextmanager
+def _each_warp(e: Emitter, context: ir.Value) -> Generator[tuple[ir.Value, ir.Value]]:
+    """Runs for each warp of the block; gives its number and its record."""
+    warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
+    with e.counted(e.load_field(Context, context, "warp_count")) as i:
+        yield i, e.offset(warps, e.b.mul(i, _constant(Warp.size())))
+
+
 def _build_step(module: ir.Module) -> None:
-    """step(context, warp): runs a warp until it waits or ends; gives a `Need`."""
+    """step(context, warp): runs a warp until it waits, yields or ends; gives a `Need`."""
     e = _function(module, "triptych.step", I64, [POINTER, POINTER])
     context, warp = e.function.args
     code = ir.FunctionType(I32, [POINTER, POINTER])
@@ -175,25 +100,31 @@ def _build_step(module: ir.Module) -> None:
     e.b.cbranch(e.b.icmp_signed("==", e.load_field(Warp, warp, "mode"), _constant(0)), converged, masked)
     e.b.position_at_end(converged)
     function = e.b.inttoptr(e.load_field(Context, context, "converged"), POINTER)
-    e.b.store(e.b.call(_Callee(function, code), [context, warp]), result)
+    e.b.store(e.b.call(Callee(function, code), [context, warp]), result)
     e.b.branch(outcome)
     e.b.position_at_end(masked)
     address = e.load_field(Context, context, "masked")
     with e.when(e.b.icmp_signed("==", address, _constant(0))):
         e.b.ret(_constant(Need.MASKED_FORM))
-    e.b.store(e.b.call(_Callee(e.b.inttoptr(address, POINTER), code), [context, warp]), result)
+    e.b.store(e.b.call(Callee(e.b.inttoptr(address, POINTER), code), [context, warp]), result)
     e.b.branch(outcome)
     e.b.position_at_end(outcome)
     value = e.get(result, I32)
-    change = e.block("change")
-    ends = {Outcome.DONE: _DONE, Outcome.BARRIER: _WAITING, Outcome.STOPPED: _DONE}
+    change, ended, yielded, waits = (e.block(n) for n in ("change", "ended", "yielded", "waits"))
     switch = e.b.switch(value, change)
-    for number, status in ends.items():
-        block = e.block("ended")
+    ends = {Outcome.DONE: ended, Outcome.STOPPED: ended, Outcome.YIELDED: yielded, Outcome.BARRIER: waits}
+    for number, block in ends.items():
         switch.add_case(ir.Constant(I32, number), block)
-        e.b.position_at_end(block)
-        e.b.store(_constant(status), e.field(Warp, warp, "status"))
-        e.b.ret(_constant(Need.NOTHING))
+    e.b.position_at_end(ended)
+    e.b.store(_constant(Status.DONE), e.field(Warp, warp, "status"))
+    e.add_field(Context, context, "progress", _constant(1))
+    e.b.ret(_constant(Need.NOTHING))
+    e.b.position_at_end(yielded)
+    e.b.store(_constant(PATIENCE), e.field(Warp, warp, "patience"))
+    e.add_field(Context, context, "spins", _constant(PATIENCE))
+    e.b.branch(waits)
+    e.b.position_at_end(waits)
+    e.b.ret(_constant(Need.NOTHING))
     e.b.position_at_end(change)
     e.b.store(
         e.b.zext(e.b.icmp_signed("==", value, ir.Constant(I32, Outcome.DIVERGED)), I64), e.field(Warp, warp, "mode")
@@ -201,82 +132,180 @@ def _build_step(module: ir.Module) -> None:
     e.b.branch(head)
 
 
-class _Callee:
-    """A pointer that llvmlite takes for a function of a known type."""
+class _Run:
+    """Emits run(context): takes blocks until none is left; gives a `Need`, and goes on where it was when called again.
 
-    def __init__(self, pointer: ir.Value, kind: ir.FunctionType) -> None:
-        self.pointer = pointer
-        self.function_type = kind
+    A block whose warps all wait in loops or at barriers steps aside for the others that this worker holds. After a turn
+    of these in which none made progress the worker takes as many again, until it holds all that it may.
+    """
 
-    def get_reference(self) -> str:
-        """How the text of a call names it."""
-        return self.pointer.get_reference()
+    def __init__(self, module: ir.Module) -> None:
+        self.e = e = _function(module, "triptych.run", I64, [POINTER])
+        (self.context,) = e.function.args
+        self.visit, self.take, self.rounds, self.finish, self.turn, self.leave = (
+            e.block(n) for n in ("visit", "take", "round", "finish", "turn", "leave")
+        )
+        e.b.branch(self.visit)
+        self._emit_visit()
+        self._emit_take()
+        self._emit_rounds()
+        self._emit_finish()
+        self._emit_turn()
+        e.b.position_at_end(self.leave)
+        self._return(Need.NOTHING)
+
+    def get(self, name: str) -> ir.Value:
+        return self.e.load_field(Context, self.context, name)
+
+    def put(self, name: str, value: ir.Value) -> None:
+        self.e.b.store(value, self.e.field(Context, self.context, name))
+
+    def less(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        return self.e.b.icmp_signed("<", left, right)
+
+    def _return(self, need: int | ir.Value) -> None:
+        if llvm.get_host_cpu_features().get("avx"):
+            # The upper halves of vector registers slow down the caller's older code while they are set.
+            self.e.intrinsic("llvm.x86.avx.vzeroupper", VOID, [])
+        self.e.b.ret(_constant(need) if isinstance(need, int) else need)
+
+    def _stop_block(self) -> ir.Value:
+        return self.e.b.load(self.e.b.inttoptr(self.get("stop_block"), POINTER), typ=I64)
+
+    def _may_run(self, index: ir.Value) -> ir.Value:
+        """Whether there is a block of that number, and nothing stops it."""
+        before_stop = self.e.b.icmp_signed("<=", index, self._stop_block())
+        return self.e.b.and_(self.less(index, self.get("total_blocks")), before_stop)
+
+    def _some_left(self) -> ir.Value:
+        return self._may_run(self.e.b.load(self.e.b.inttoptr(self.get("next_block"), POINTER), typ=I64))
+
+    def _emit_visit(self) -> None:
+        """Of the slot at the cursor: its block runs on, or a new one starts in it, or the next slot's turn comes."""
+        e = self.e
+        free, full, none = (e.block(n) for n in ("free", "full", "none"))
+        e.b.position_at_end(self.visit)
+        e.b.cbranch(self.less(self.get("block_index"), _constant(0)), free, self.rounds)
+        e.b.position_at_end(free)
+        wants = e.b.and_(self.less(self.get("held"), self.get("wanted")), self._some_left())
+        e.b.cbranch(wants, self.take, full)
+        e.b.position_at_end(full)
+        e.b.cbranch(e.b.icmp_signed("==", self.get("held"), _constant(0)), none, self.turn)
+        e.b.position_at_end(none)
+        e.b.branch(self.leave)
+
+    def _emit_take(self) -> None:
+        e = self.e
+        begin = e.block("begin")
+        e.b.position_at_end(self.take)
+        next_block = e.b.inttoptr(self.get("next_block"), POINTER)
+        index = e.b.atomic_rmw("add", next_block, _constant(1), "monotonic")
+        e.b.cbranch(self._may_run(index), begin, self.visit)  # none is left where another worker took the last
+        e.b.position_at_end(begin)
+        e.intrinsic("triptych.start_block", VOID, [self.context, index])
+        self.put("held", e.b.add(self.get("held"), _constant(1)))
+        e.b.branch(self.rounds)
+
+    def _emit_rounds(self) -> None:
+        """Each warp that can runs once; then barriers complete, until nobody can do more here."""
+        e = self.e
+        go, settle, look = e.block("go"), e.block("settle"), e.block("look")
+        e.b.position_at_end(self.rounds)
+        e.b.cbranch(self._is_stopped(), self.finish, go)
+        e.b.position_at_end(go)
+        waiting, ready = e.variable(I64, _constant(0)), e.variable(I64, _constant(0))
+        e.b.store(_constant(0), waiting)
+        e.b.store(_constant(0), ready)
+        with _each_warp(e, self.context) as (_, warp):
+            place = e.field(Warp, warp, "status")
+            with e.when(e.b.icmp_signed("==", e.b.load(place, typ=I64), _constant(Status.READY))):
+                need = e.intrinsic("triptych.step", I64, [self.context, warp])
+                with e.when(e.b.icmp_signed("!=", need, _constant(Need.NOTHING)), likely=False):
+                    self._return(need)
+        with _each_warp(e, self.context) as (_, warp):  # a warp may have released one before it
+            status = e.load_field(Warp, warp, "status")
+            for kind, total in ((Status.WAITING, waiting), (Status.READY, ready)):
+                is_it = e.b.zext(e.b.icmp_signed("==", status, _constant(kind)), I64)
+                e.b.store(e.b.add(e.get(total, I64), is_it), total)
+        any_waiting = e.b.icmp_signed(">", e.get(waiting, I64), _constant(0))
+        any_ready = e.b.icmp_signed(">", e.get(ready, I64), _constant(0))
+        stopped = self._is_stopped()
+        e.b.cbranch(e.b.or_(stopped, e.b.not_(e.b.or_(any_waiting, any_ready))), self.finish, settle)
+        e.b.position_at_end(settle)
+        with e.when(any_waiting):
+            completed = e.intrinsic(SETTLE, I64, [self.context])
+            with e.when(e.b.icmp_signed("!=", completed, _constant(0))):
+                e.b.branch(self.rounds)
+        e.b.cbranch(any_ready, self.turn, look)
+        e.b.position_at_end(look)
+        null, zero = ir.Constant(POINTER, None), _constant(0)
+        e.intrinsic("triptych.fault", VOID, [self.context, null, _constant(FaultKind.DEADLOCK), zero, zero, zero])
+        e.b.branch(self.finish)
+
+    def _is_stopped(self) -> ir.Value:
+        faulted = self.e.b.icmp_signed("!=", self.get("fault_kind"), _constant(0))
+        behind = self.e.b.icmp_signed(">", self.get("block_index"), self._stop_block())
+        return self.e.b.or_(faulted, behind)
+
+    def _emit_finish(self) -> None:
+        e = self.e
+        e.b.position_at_end(self.finish)
+        for name, amount in (("done_blocks", 1), ("progress", 1), ("held", -1)):
+            e.add_field(Context, self.context, name, _constant(amount))
+        self.put("block_index", _constant(-1))
+        faulted = e.b.icmp_signed("!=", self.get("fault_kind"), _constant(0))
+        e.b.cbranch(faulted, self.leave, self.visit)
+
+    def _emit_turn(self) -> None:
+        """The next slot's turn."""
+        e = self.e
+        e.b.position_at_end(self.turn)
+        self._swap(self._slot(), load=False)
+        following = e.b.add(self.get("cursor"), _constant(1))
+        wraps = e.b.icmp_signed(">=", following, self.get("slot_count"))
+        self.put("cursor", e.b.select(wraps, _constant(0), following))
+        self._swap(self._slot(), load=True)
+        ends = e.block("turn_ends")
+        e.b.cbranch(wraps, ends, self.visit)
+        e.b.position_at_end(ends)
+        idle = e.b.icmp_signed("==", self.get("progress"), self.get("turn_progress"))
+        self.put("turn_progress", self.get("progress"))
+        with e.when(e.b.not_(idle)):
+            self.put("idle_turns", _constant(0))
+            e.b.branch(self.visit)
+        self._emit_idle_turn()
+
+    def _emit_idle_turn(self) -> None:
+        e = self.e
+        wanted, limit = self.get("wanted"), self.get("slot_limit")
+        may_grow = e.b.and_(self.less(wanted, limit), self._some_left())
+        with e.when(may_grow):
+            twice = e.b.shl(wanted, _constant(1))
+            more = e.b.select(self.less(twice, limit), twice, limit)
+            self.put("wanted", more)
+            with e.when(self.less(self.get("slot_count"), more)):
+                self._return(Need.SLOTS)
+            e.b.branch(self.visit)
+        turns = e.b.add(self.get("idle_turns"), _constant(1))
+        self.put("idle_turns", turns)
+        with e.when(e.b.icmp_signed(">=", turns, _constant(IDLE_TURNS))):
+            self.put("idle_turns", _constant(0))
+            self._return(Need.PATIENCE)
+        e.b.branch(self.visit)
+
+    def _slot(self) -> ir.Value:
+        slots = self.e.b.inttoptr(self.get("slots"), POINTER)
+        return self.e.offset(slots, self.e.b.mul(self.get("cursor"), _constant(Slot.size())))
+
+    def _swap(self, slot: ir.Value, *, load: bool) -> None:
+        """What of the context is the block's, to or from a slot."""
+        for name in Slot.names():
+            there, here = self.e.field(Slot, slot, name), self.e.field(Context, self.context, name)
+            source, target = (there, here) if load else (here, there)
+            self.e.b.store(self.e.b.load(source, typ=I64), target)
 
 
-def _build_run(module: ir.Module) -> None:
-    """run(context): takes blocks until none is left; gives a `Need`, and goes on where it was when called again."""
-    e = _function(module, "triptych.run", I64, [POINTER])
-    (context,) = e.function.args
-    next_block = e.b.inttoptr(e.load_field(Context, context, "next_block"), POINTER)
-    stop_place = e.b.inttoptr(e.load_field(Context, context, "stop_block"), POINTER)
-    warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
-    count = e.load_field(Context, context, "warp_count")
-    take, begin, rounds, leave = (e.block(n) for n in ("take", "begin", "round", "leave"))
-    resumed = e.b.icmp_signed(">=", e.load_field(Context, context, "block_index"), _constant(0))
-    e.b.cbranch(resumed, rounds, take)
-    e.b.position_at_end(take)
-    index = e.b.atomic_rmw("add", next_block, _constant(1), "monotonic")
-    stop = e.b.load(stop_place, typ=I64)
-    more = e.b.and_(
-        e.b.icmp_signed("<", index, e.load_field(Context, context, "total_blocks")), e.b.icmp_signed("<=", index, stop)
-    )
-    e.b.cbranch(more, begin, leave)
-    e.b.position_at_end(begin)
-    e.intrinsic("triptych.start_block", VOID, [context, index])
-    e.b.branch(rounds)
-
-    e.b.position_at_end(rounds)
-    waiting = e.variable(I64, _constant(0))
-    e.b.store(_constant(0), waiting)
-    with e.counted(count) as i:
-        warp = e.offset(warps, e.b.mul(i, _constant(Warp.size())))
-        ready = e.b.icmp_signed("==", e.load_field(Warp, warp, "status"), _constant(_READY))
-        with e.when(ready):
-            need = e.intrinsic("triptych.step", I64, [context, warp])
-            with e.when(e.b.icmp_signed("!=", need, _constant(0)), likely=False):
-                _leave_clean(e)
-                e.b.ret(need)
-        is_waiting = e.b.icmp_signed("==", e.load_field(Warp, warp, "status"), _constant(_WAITING))
-        e.b.store(e.b.add(e.get(waiting, I64), e.b.zext(is_waiting, I64)), waiting)
-    faulted = e.b.icmp_signed("!=", e.load_field(Context, context, "fault_kind"), _constant(0))
-    stopped = e.b.icmp_signed(">", e.load_field(Context, context, "block_index"), e.b.load(stop_place, typ=I64))
-    release, finish = e.block("release"), e.block("finish")
-    any_waiting = e.b.icmp_signed(">", e.get(waiting, I64), _constant(0))
-    e.b.cbranch(e.b.and_(any_waiting, e.b.not_(e.b.or_(faulted, stopped))), release, finish)
-    e.b.position_at_end(release)
-    e.add_field(Context, context, "barriers", e.get(waiting, I64))
-    with e.counted(count) as i:
-        warp = e.offset(warps, e.b.mul(i, _constant(Warp.size())))
-        status = e.load_field(Warp, warp, "status")
-        released = e.b.select(e.b.icmp_signed("==", status, _constant(_WAITING)), _constant(_READY), status)
-        e.b.store(released, e.field(Warp, warp, "status"))
-    e.b.branch(rounds)
-    e.b.position_at_end(finish)
-    e.add_field(Context, context, "done_blocks", _constant(1))
-    e.b.store(_constant(-1), e.field(Context, context, "block_index"))
-    e.b.cbranch(faulted, leave, take)
-    e.b.position_at_end(leave)
-    _leave_clean(e)
-    e.b.ret(_constant(Need.NOTHING))
-
-
-def _leave_clean(e: Emitter) -> None:
-    """Clears the upper halves of the vector registers, which slow down the caller's older code while they are set."""
-    if llvm.get_host_cpu_features().get("avx"):
-        e.intrinsic("llvm.x86.avx.vzeroupper", VOID, [])
-
-
-RECORDS: tuple[type[Record], ...] = (Context, Warp, Site, StorageRow)
+RECORDS: tuple[type[Record], ...] = (Context, Warp, Site, StorageRow, Slot, Barrier)
 """The structures that generated code depends on; their layout is part of the cache's key."""
 
 STOP_AT_ONCE = -1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from triptych.gpu.isa.special_registers import CLOCK_REGISTERS
 from triptych.gpu.isa.types import ScalarType
 
 
@@ -145,6 +146,6 @@ def special_uniformity(name: str, *, warps_in_rows: bool) -> Uniformity:
     """What a special register is; `warps_in_rows`: a warp's threads lie in one row of the block, in order."""
     if name == "%laneid" or (warps_in_rows and name == "%tid.x"):
         return Uniformity(1)
-    if name.startswith("%lanemask") or (name.startswith("%tid") and not warps_in_rows):
+    if name.startswith("%lanemask") or name in CLOCK_REGISTERS or (name.startswith("%tid") and not warps_in_rows):
         return VARYING
     return UNIFORM

@@ -10,6 +10,7 @@ from llvmlite import ir
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.table import Effect
 from triptych.gpu.isa.types import packed_element
+from triptych.gpu.lower.barriers import ARRIVE
 from triptych.gpu.lower.directed import DIRECTIONS, build_directed, directed_name
 from triptych.gpu.lower.engine import Unit
 from triptych.gpu.lower.memory import (
@@ -19,6 +20,7 @@ from triptych.gpu.lower.memory import (
     build_copy,
     copy_name,
     fallback_name,
+    helper_space,
     needed_by,
     needed_by_copy,
     ways_of,
@@ -27,7 +29,7 @@ from triptych.gpu.lower.scheduler import build_scheduler
 from triptych.gpu.lower.shuffle import SHUFFLE, build_shuffle
 
 RUN = "triptych.run"
-_SCHEDULER = Unit("scheduler", (RUN, "triptych.fault", "triptych.resolve", "triptych.refuel"), build_scheduler)
+_SCHEDULER = Unit("scheduler", (RUN, "triptych.fault", "triptych.resolve", "triptych.refuel", ARRIVE), build_scheduler)
 _SHUFFLE = Unit("shuffle", (SHUFFLE,), build_shuffle)
 
 
@@ -42,7 +44,7 @@ def units_for(instructions: Iterable[BoundInstruction]) -> tuple[Unit, ...]:
 
 def _units_of(instruction: BoundInstruction) -> Iterator[Unit]:
     form = instruction.form
-    space = "global" if form.space in ("const", "param") else form.space
+    space = helper_space(form.space)
     if form.row.shuffles:
         yield _SHUFFLE
     if form.row.rounds and form.get("rnd") in DIRECTIONS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from triptych.core.errors import LaunchError, UnsupportedFeature
+from triptych.core.errors import LaunchError
 from triptych.gpu.hardware import LOCAL_BYTES
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.syntax.ast import Function, Module, Variable
@@ -24,6 +24,8 @@ class VariableLayout:
     parameter_bytes: int
     symbols: Mapping[str, int]
     """Module variables in global or constant memory: the index of each one's address in the table of symbols."""
+    has_recursion: bool = False
+    """Whether functions call themselves: a thread's stack then lies behind its local variables."""
 
 
 def lay_out_shared(module: Module, function: Function) -> tuple[dict[str, int], int]:
@@ -38,12 +40,13 @@ def lay_out_shared(module: Module, function: Function) -> tuple[dict[str, int], 
     return offsets, size
 
 
-def lay_out_variables(module: Module, function: Function, symbols: Mapping[str, int]) -> VariableLayout:
+def lay_out_variables(
+    module: Module, function: Function, symbols: Mapping[str, int], *, has_recursion: bool = False
+) -> VariableLayout:
     """Where the variables lie that a kernel can name; `symbols`: the module variables' places in the table of symbols.
 
     Raises:
         LaunchError: it needs more local memory than a thread has.
-        UnsupportedFeature: it calls functions.
     """
     own = list(function.variables)
     shared_offsets, shared_bytes = lay_out_shared(module, function)
@@ -54,14 +57,9 @@ def lay_out_variables(module: Module, function: Function, symbols: Mapping[str, 
         )
         raise LaunchError(message, hint="use a smaller local array")
     parameters, parameter_bytes = _lay_out(list(function.parameters))
-    if any(v.space == "param" for v in own):
-        name = next(v.name for v in own if v.space == "param")
-        raise UnsupportedFeature(
-            f"kernel {function.name} calls a function (parameter '{name}'): calls are not supported"
-        )
     return VariableLayout(
         shared_offsets, shared_bytes, local_offsets, -(-local_bytes // 16) * 16,
-        parameters, parameter_bytes, symbols,
+        parameters, parameter_bytes, symbols, has_recursion,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from triptych.gpu.hardware import BANK_BYTES, BANKS, PAIR_BYTES, PARAM_WINDOW, SECTOR_BYTES
+from triptych.gpu.hardware import BANK_BYTES, BANKS, FIRST_HEAP_ADDRESS, PAIR_BYTES, SECTOR_BYTES
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.oracle.values import LANES
 
@@ -93,7 +93,9 @@ class Counts:
         if space == "global":
             self.tally[f"{prefix}.sectors"] += len(find_sectors(touches))
             pairs = self.pairs["load" if kind == "load" else "store"]
-            pairs.update(pair for touch in touches for pair in touch.pieces(PAIR_BYTES) if touch.address < PARAM_WINDOW)
+            pairs.update(
+                pair for touch in touches for pair in touch.pieces(PAIR_BYTES) if touch.address < FIRST_HEAP_ADDRESS
+            )
         if space == "shared":
             wavefronts, conflicts = find_wavefronts(kind, touches, max(touch.size for touch in touches))
             self.tally[f"{prefix}.wavefronts"] += wavefronts

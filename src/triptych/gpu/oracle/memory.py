@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.arrays import Storage
+from triptych.core.handles import Storage
 from triptych.core.errors import MemoryFault
 from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import PARAM_WINDOW, WINDOW_SIZE, WINDOWS
@@ -34,11 +35,11 @@ class WarpMemory:
     """All spaces as one warp sees them."""
 
     def __init__(
-        self, storages: Mapping[Storage, Bytes], parameters: Bytes, shared: Bytes, local: Bytes, counts: Counts
+        self, storages: MutableMapping[Storage, Bytes], parameters: Bytes, shared: Bytes, local: Bytes, counts: Counts
     ) -> None:
         """`local` is an array of (lanes, bytes of a thread); `shared` is the block's."""
         own = Storage("parameters", PARAM_WINDOW, parameters.size, writable=False)
-        self.storages = {**storages, own: parameters}
+        self.storages = ChainMap({own: parameters}, storages)
         self.parameters = parameters
         self.shared = shared
         self.local = local
@@ -76,7 +77,20 @@ class WarpMemory:
                 return data, address - storage.address
         raise self._fault("global", kind, lane, address, size, "is out of bounds")
 
+    def bytes_at(self, lane: int, address: int) -> Bytes | None:
+        """The bytes from a generic address to the end of what holds it, None where nothing does."""
+        space, place = _resolve("generic", address)
+        if space in ("shared", "local"):
+            data = self.shared if space == "shared" else self.local[lane]
+            return data[place:] if place < data.size else None
+        for storage, data in self.storages.items():
+            if storage.address <= address < storage.end:
+                return data[address - storage.address :]
+        return None
+
     def _fault(self, space: str, kind: str, lane: int, address: int, size: int, reason: str) -> MemoryFault:
+        if space == "frame":
+            return MemoryFault(f"the stack overflows in {self.doing}", where=self.where)
         message = f"Invalid __{space}__ {_VERBS[kind]} of size {size} bytes in {self.doing}"
         return MemoryFault(f"{message}\n  by lane {lane}\n  address {address:#x} {reason}", where=self.where)
 

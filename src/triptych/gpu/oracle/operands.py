@@ -9,6 +9,13 @@ import numpy as np
 
 from triptych.core.errors import UnsupportedFeature
 from triptych.gpu.isa.binding import Bound
+from triptych.gpu.isa.special_registers import (
+    ALIASES,
+    CLOCK_REGISTERS,
+    CLOCK_STEP,
+    CONSTANT_REGISTERS,
+    special_type,
+)
 from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
 from triptych.gpu.oracle.values import LANES, Lanes, Mask, convert, filled, float_literal, resize, unsigned
 from triptych.gpu.syntax.ast import Address, FloatBits, Integer, Not, Operand, Register, Sink, Symbol, Vector
@@ -22,14 +29,33 @@ class Coordinates:
     block: tuple[int, int, int]
     block_index: tuple[int, int, int]
     warp: int
+    shared_bytes: int
+    dynamic_bytes: int
+    """Of the shared memory, the bytes that the launch added."""
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
 
+    @property
+    def block_number(self) -> int:
+        """The block's number in the grid."""
+        (x, y, z), (nx, ny, _) = self.block_index, self.grid
+        return x + nx * (y + ny * z)
+
+    def label(self, lane: int) -> str:
+        """The block and a lane's thread as CUDA's messages have them."""
+        number, (nx, ny, _) = LANES * self.warp + lane, self.block
+        thread = (number % nx, number // nx % ny, number // (nx * ny))
+        block, own = (",".join(map(str, index)) for index in (self.block_index, thread))
+        return f"block: [{block}], thread: [{own}]"
+
     def special(self, name: str) -> Lanes | None:
-        """A special register, u32; None where it is not supported."""
+        """A special register of its type; None where it is not supported."""
+        if name in CONSTANT_REGISTERS:
+            return filled(special_type(name), CONSTANT_REGISTERS[name])
+        name = ALIASES.get(name, name)
         base, _, axis = name.partition(".")
         vectors = {"%ntid": self.block, "%ctaid": self.block_index, "%nctaid": self.grid}
         if axis in ("x", "y", "z") and base in vectors:
@@ -39,6 +65,8 @@ class Coordinates:
         lanes = {
             "%tid.x": thread % x, "%tid.y": thread // x % y, "%tid.z": thread // (x * y), "%laneid": np.arange(LANES),
             "%warpid": np.full(LANES, self.warp), "%nwarpid": np.full(LANES, -(-self.threads // LANES)),
+            "%total_smem_size": np.full(LANES, self.shared_bytes),
+            "%dynamic_smem_size": np.full(LANES, self.dynamic_bytes),
         }  # fmt: skip
         if name in _LANE_MASKS:
             return np.array([_LANE_MASKS[name](lane) for lane in range(LANES)], np.uint32)
@@ -63,6 +91,8 @@ class Registers:
     """Of the variables that an operand may name."""
     coordinates: Coordinates
     values: dict[str, Lanes] = field(default_factory=dict[str, Lanes])
+    clock: int = 0
+    """What clock registers last said."""
 
     def type_of(self, name: str) -> ScalarType:
         """A register's type."""
@@ -88,7 +118,7 @@ class Registers:
             case Register(name) if name in self.declared:
                 return convert(self.get(name), self.type_of(name), t)
             case Register(name):
-                return convert(self._special(name), U32, t)
+                return convert(self._special(name), special_type(name), t)
             case Not(inner):
                 return ~self._read(inner, t)
             case Integer(value) if t.name in ("f32", "f64"):
@@ -105,6 +135,9 @@ class Registers:
                 raise UnsupportedFeature(f"operand {operand} is not supported")
 
     def _special(self, name: str) -> Lanes:
+        if name in CLOCK_REGISTERS:
+            self.clock += CLOCK_STEP
+            return filled(special_type(name), self.clock >> CLOCK_REGISTERS[name])
         value = self.coordinates.special(name)
         if value is None:
             raise UnsupportedFeature(f"special register {name} is not supported")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from triptych.core.errors import UnknownName
-from triptych.gpu.flow import FlowGraph, build_blocks, order_blocks
+from triptych.gpu.flow import FlowGraph, find_links, find_waits, join_functions, split_at_syncs
 from triptych.gpu.isa.binding import BoundInstruction, bind, with_implied_registers
 from triptych.gpu.syntax import parse
-from triptych.gpu.syntax.ast import Function, Module
+from triptych.gpu.syntax.ast import Function, Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,11 @@ class Kernel:
     graph: FlowGraph
     bound: tuple[tuple[BoundInstruction, ...], ...]
     """By block."""
+    waits: frozenset[tuple[int, int]]
+    """Back edges of loops that may wait for other threads."""
+    links: Mapping[int, tuple[int, ...]]
+    """Where calls and returns go, by the block that they end."""
+    has_recursion: bool
 
     def only_ends(self, block: int) -> bool:
         """Whether a block does nothing but end its lanes."""
@@ -40,6 +46,14 @@ def read_kernel(text: str, name: str) -> Kernel:
     function = module.functions.get(name)
     if function is None or not function.is_entry or function.body is None:
         raise UnknownName.of("kernel", name, module.functions)
-    graph = order_blocks(build_blocks(function)).graph
-    bound = tuple(tuple(bind(instruction) for instruction in block.instructions) for block in graph.blocks)
-    return Kernel(module, with_implied_registers(function), graph, bound)
+    found: dict[int, BoundInstruction] = {}
+
+    def known(instruction: Instruction) -> BoundInstruction:
+        return found.setdefault(id(instruction), bind(instruction))
+
+    joined = join_functions(module, function)
+    graph = split_at_syncs(joined.ordered.graph, lambda instruction: known(instruction).defines).graph
+    waits = find_waits(graph, lambda i: known(i).uses, lambda i: known(i).defines)
+    bound = tuple(tuple(known(instruction) for instruction in block.instructions) for block in graph.blocks)
+    whole = with_implied_registers(joined.function)
+    return Kernel(module, whole, graph, bound, waits, find_links(graph), joined.has_recursion)

@@ -74,10 +74,10 @@ def directed(t: ScalarType, operation: str, mode: str, operands: Sequence[Lanes]
 def _directed(operation: str, mode: str, bits: int, *numbers: float) -> float:
     if operation == "sub":
         return _directed("add", mode, bits, numbers[0], -numbers[1])
-    nearest = float(_NEAREST[operation](*map(np.float64, numbers)))
+    nearest = _nearest(operation, numbers)
     if not all(map(math.isfinite, numbers)) or math.isnan(nearest) or (operation == "div" and numbers[1] == 0):
         return nearest
-    exact = _EXACT[operation](*map(Fraction, numbers))
+    exact = _exact(operation, numbers)
     if exact:
         return round_fraction(exact, bits, mode)
     if operation not in ("add", "fma"):
@@ -89,18 +89,38 @@ def _directed(operation: str, mode: str, bits: int, *numbers: float) -> float:
 
 def _root(value: Fraction) -> Fraction:
     """A square root to far more digits than any format has, its last digit odd where it is not exact."""
-    if value < 0:
-        raise ValueError("the root of a negative number is no number")
     shift = 1100
     size = value * 4**shift
     root = math.isqrt(int(size))
     return Fraction(2 * root + (root * root != size), 2 << shift)
 
 
-_NEAREST: Mapping[str, Callable[..., np.float64]] = {
-    "add": np.add, "mul": np.multiply, "div": np.divide, "fma": lambda a, b, c: a * b + c, "sqrt": np.sqrt,
-}  # fmt: skip
-_EXACT: Mapping[str, Callable[..., Fraction]] = {
-    "add": lambda a, b: a + b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b, "fma": lambda a, b, c: a * b + c,
-    "sqrt": _root,
-}  # fmt: skip
+def _nearest(operation: str, numbers: Sequence[float]) -> float:
+    """What numpy makes of it in double precision: right for operands and results that are no numbers or infinite."""
+    a, b, c = (np.float64(x) for x in (*numbers, 0.0, 0.0)[:3])
+    match operation:
+        case "add":
+            return float(a + b)
+        case "mul":
+            return float(a * b)
+        case "div":
+            return float(a / b)
+        case "fma":
+            return float(a * b + c)
+        case _:
+            return float(np.sqrt(a))
+
+
+def _exact(operation: str, numbers: Sequence[float]) -> Fraction:
+    a, b, c = (Fraction(x) for x in (*numbers, 0.0, 0.0)[:3])
+    match operation:
+        case "add":
+            return a + b
+        case "mul":
+            return a * b
+        case "div":
+            return a / b
+        case "fma":
+            return a * b + c
+        case _:
+            return _root(a)

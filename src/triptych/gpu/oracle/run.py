@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice, product
 
 import numpy as np
 
-from triptych.core.arrays import Storage
+from triptych.core.errors import BudgetExceeded, DeadlockError
+from triptych.core.handles import Storage
+from triptych.core.output import write_output
 from triptych.core.plan import Launch, Program
 from triptych.core.settings import settings
 from triptych.gpu.hardware import POISON_BYTE
+from triptych.gpu.oracle.barriers import Barriers
 from triptych.gpu.oracle.counting import Counts
+from triptych.gpu.oracle.host import Device
 from triptych.gpu.oracle.machine import NumpyMachine
 from triptych.gpu.oracle.memory import Bytes, WarpMemory
 from triptych.gpu.oracle.operands import Coordinates, Registers
 from triptych.gpu.oracle.program import Kernel, read_kernel
 from triptych.gpu.oracle.values import LANES
 from triptych.gpu.oracle.variable_layout import VariableLayout, lay_out_variables, pack_arguments
-from triptych.gpu.oracle.warp import Warp
+from triptych.gpu.oracle.warp import PATIENCE, State, Warp
 
 Tally = Mapping[str, int]
 """Counters by the names that a launch's record gives them."""
@@ -37,18 +43,62 @@ def run_launch_slowly(program: Program, launch: Launch, memory: Mapping[Storage,
     kernel = read_kernel(program.text, launch.entry)
     layout = lay_out_variables(kernel.module, kernel.function)
     parameters = pack_arguments(kernel.function, layout, launch.arguments)
-    storages = {**memory, **layout.memory}
+    device = Device({**memory, **layout.memory})
     counts = Counts()
     nx, ny, nz = launch.grid
     with np.errstate(all="ignore"):
-        for z, y, x in product(range(nz), range(ny), range(nx)):
-            warps = _start_block(kernel, launch, layout, parameters, storages, counts, (x, y, z))
-            while warps:
-                warps = [warp for warp in warps if next(warp, _DONE) is not _DONE]
+        places = ((x, y, z) for z, y, x in product(range(nz), range(ny), range(nx)))
+        start = partial(_start_block, kernel, launch, layout, parameters, device, counts)
+        try:
+            _run_blocks(map(start, places))
+        finally:
+            write_output(device.text)
     return counts.totals()
 
 
-_DONE = object()
+def _run_blocks(waiting: Iterator[Block]) -> None:
+    """Block after block; where all that are held only wait, as many more are."""
+    held: list[Block] = []
+    wanted, idle = 1, 0
+    while True:
+        held += islice(waiting, wanted - len(held))
+        if not held:
+            return
+        done = [block for block in held if block.run()]
+        idle = 0 if done else idle + 1
+        held = [block for block in held if block not in done]
+        wanted += 0 if done else len(held)
+        if idle * PATIENCE > settings().budget:
+            raise BudgetExceeded("all blocks wait for each other")
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """A block that has started."""
+
+    warps: list[Warp]
+    barriers: Barriers
+    ended: set[Warp] = field(default_factory=set[Warp])
+
+    def run(self) -> bool:
+        """Runs until all its warps have ended, which it gives, or nothing but waiting is left."""
+        while True:
+            ready = False
+            for warp in self.warps:
+                if warp not in self.ended and (warp.live & (warp.waiting < 0)).any():
+                    state = warp.run()
+                    if state is State.DONE:
+                        self.ended.add(warp)
+            left = [warp for warp in self.warps if warp not in self.ended]
+            if not left:
+                return True
+            waits = [warp for warp in left if not (warp.live & (warp.waiting < 0)).any()]
+            if waits and self.barriers.settle():
+                continue
+            ready = len(waits) < len(left)
+            if not ready:
+                raise DeadlockError("threads of a block wait at barriers for each other")
+            return False
 
 
 def _start_block(
@@ -56,18 +106,23 @@ def _start_block(
     launch: Launch,
     layout: VariableLayout,
     parameters: Bytes,
-    storages: Mapping[Storage, Bytes],
+    device: Device,
     counts: Counts,
     block_index: tuple[int, int, int],
-) -> list[Iterator[None]]:
+) -> Block:
     shared = np.full(layout.shared_bytes + launch.shared_bytes, POISON_BYTE, np.uint8)
     threads = launch.block[0] * launch.block[1] * launch.block[2]
-    warps: list[Iterator[None]] = []
+    warps: list[Warp] = []
+    barriers = Barriers()
     for index in range(-(-threads // LANES)):
-        local = np.full((LANES, layout.local_bytes), POISON_BYTE, np.uint8)
-        memory = WarpMemory(storages, parameters, shared, local, counts)
-        coordinates = Coordinates(launch.grid, launch.block, block_index, index)
+        stack = -(-settings().stack_bytes // 16) * 16 if kernel.has_recursion else 0
+        local = np.full((LANES, layout.local_bytes + stack), POISON_BYTE, np.uint8)
+        memory = WarpMemory(device.storages, parameters, shared, local, counts)
+        coordinates = Coordinates(
+            launch.grid, launch.block, block_index, index, shared.size, launch.shared_bytes
+        )  # fmt: skip
         registers = Registers(kernel.function.registers, layout.addresses, coordinates)
         lanes = min(threads - index * LANES, LANES)
-        warps.append(Warp(kernel, registers, NumpyMachine(memory), counts, lanes, settings().budget).run())
-    return warps
+        warps.append(Warp(kernel, registers, NumpyMachine(memory), counts, lanes, barriers, device))
+    barriers.warps = warps
+    return Block(warps, barriers)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triptych.core.arrays import AddressSpace, Handle, Storage
-from triptych.core.errors import ArgumentError, UnsupportedFeature
-from triptych.core.plan import Argument, Block
+from triptych.core.errors import ArgumentError
+from triptych.core.handles import AddressSpace, Handle, Storage
+from triptych.core.plan import Argument, Struct
+from triptych.gpu.flow import code_addresses
 from triptych.gpu.hardware import FIRST_VARIABLE_ADDRESS
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.oracle.memory import Bytes
@@ -51,11 +52,8 @@ def _pack(variables: Iterable[Variable], addresses: dict[str, int]) -> int:
 def lay_out_variables(module: Module, function: Function) -> VariableLayout:
     """Lays out the variables that a kernel can name.
 
-    Raises:
-        UnsupportedFeature: the kernel calls functions.
+    Pointers to functions among them hold the functions' addresses.
     """
-    if any(variable.space == "param" for variable in function.variables):
-        raise UnsupportedFeature(f"kernel {function.name} calls a function: calls are not supported")
     addresses: dict[str, int] = {}
     parameter_bytes = _pack(function.parameters, addresses)
     shared = [v for v in (*module.variables.values(), *function.variables) if v.space == "shared"]
@@ -66,11 +64,14 @@ def lay_out_variables(module: Module, function: Function) -> VariableLayout:
         shared_bytes = -(-shared_bytes // align) * align
         addresses.update((v.name, shared_bytes) for v in dynamic)
     local_bytes = _pack((v for v in function.variables if v.space == "local"), addresses)
-    memory = _module_memory([v for v in module.variables.values() if v.space in ("global", "const")], addresses)
+    variables = [v for v in module.variables.values() if v.space in ("global", "const")]
+    memory = _module_memory(variables, addresses, code_addresses(module))
     return VariableLayout(addresses, parameter_bytes, shared_bytes, -(-local_bytes // 16) * 16, memory)
 
 
-def _module_memory(variables: list[Variable], addresses: dict[str, int]) -> dict[Storage, Bytes]:
+def _module_memory(
+    variables: list[Variable], addresses: dict[str, int], functions: Mapping[str, int]
+) -> dict[Storage, Bytes]:
     space = _VariableSpace()
     storages = {v.name: space.place(v.name, _size(v), writable=v.space == "global") for v in variables}
     addresses.update((name, storage.address) for name, storage in storages.items())
@@ -78,9 +79,8 @@ def _module_memory(variables: list[Variable], addresses: dict[str, int]) -> dict
     for variable in variables:
         data = bytearray((variable.initial or b"").ljust(_size(variable), b"\0"))
         for offset, symbol in variable.references:
-            if symbol.name not in storages:
-                raise UnsupportedFeature(f"variable {variable.name} holds the address of '{symbol.name}', a function")
-            data[offset : offset + 8] = (storages[symbol.name].address + symbol.offset).to_bytes(8, "little")
+            start = functions[symbol.name] if symbol.name in functions else storages[symbol.name].address
+            data[offset : offset + 8] = (start + symbol.offset).to_bytes(8, "little")
         memory[storages[variable.name]] = np.frombuffer(data, np.uint8).copy()
     return memory
 
@@ -109,6 +109,6 @@ def pack_arguments(function: Function, layout: VariableLayout, arguments: Iterab
 def _argument_bytes(argument: Argument) -> bytes:
     if isinstance(argument, Handle):
         return argument.data_ptr().to_bytes(8, "little")
-    if isinstance(argument, Block):
+    if isinstance(argument, Struct):
         return argument.data
     return np.array([argument.value]).astype(argument.dtype.numpy).tobytes()

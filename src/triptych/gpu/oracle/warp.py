@@ -2,46 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from enum import Enum
 
 import numpy as np
 
 from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault
-from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.core.settings import settings
+from triptych.gpu.isa.binding import BoundInstruction
+from triptych.gpu.isa.calls import HostFault
 from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.types import U64
+from triptych.gpu.oracle.barriers import Barriers
 from triptych.gpu.oracle.counting import Counts
+from triptych.gpu.oracle.host import Device, LaneHost
 from triptych.gpu.oracle.machine import NumpyMachine
 from triptych.gpu.oracle.operands import Registers
 from triptych.gpu.oracle.program import Kernel
-from triptych.gpu.oracle.values import LANES, Lanes, Mask
+from triptych.gpu.oracle.values import LANES, Lanes, Mask, convert
+
+
+PATIENCE = 64
+"""Iterations of loops that wait, until other warps run."""
+
+
+class State(Enum):
+    """What a warp does between two runs."""
+
+    READY = "ready"
+    WAITING = "waiting"
+    """At barriers of the block."""
+    DONE = "done"
 
 
 class Warp:
     """The state of a warp: registers, and for each lane the block where it stands."""
 
     def __init__(
-        self, kernel: Kernel, registers: Registers, machine: NumpyMachine, counts: Counts, lanes: int, budget: int
-    ) -> None:
-        """`lanes` of the warp have a thread; a warp may run at most `budget` loop iterations."""
+        self, kernel: Kernel, registers: Registers, machine: NumpyMachine, counts: Counts, lanes: int,
+        barriers: Barriers, device: Device,
+    ) -> None:  # fmt: skip
+        """`lanes` of the warp have a thread; `barriers` are the block's."""
+        self.device = device
         self.kernel = kernel
         self.registers = registers
         self.machine = machine
         self.counts = counts
+        self.barriers = barriers
         self.exit = kernel.graph.exit
         self.at = np.where(np.arange(LANES) < lanes, 0, self.exit)
-        self.waiting = np.zeros(LANES, np.bool_)
-        self.fuel = budget
+        self.waiting = np.full(LANES, -1)
+        """The barrier at which each lane waits, -1 for those that do not."""
+        self.waits_at: list[BoundInstruction | None] = [None] * LANES
+        self.fuel = settings().budget
+        self.patience = PATIENCE
+        self.offset = 0
+        """Lanes at blocks from here on run before the others."""
+        self.ran = False
 
-    def run(self) -> Iterator[None]:
-        """Runs to the end; yields where all its lanes wait at a barrier of the block."""
-        while bool((self.at != self.exit).any()):
-            ready = (self.at != self.exit) & ~self.waiting
+    @property
+    def live(self) -> Mask:
+        """The lanes that have not ended."""
+        return self.at != self.exit
+
+    def run(self) -> State:
+        """Runs until the warp ends, waits at barriers or has waited in loops for long."""
+        self.ran = False
+        while self.live.any():
+            ready = self.live & (self.waiting < 0)
             if not ready.any():
-                yield
-                self.waiting[:] = False
+                self.offset = 0
+                return State.WAITING
+            keys = np.where(self.at < self.offset, self.at + len(self.kernel.graph.blocks), self.at)
+            block = int(keys[ready].min()) % len(self.kernel.graph.blocks)
+            if block < self.offset:
+                state = self._end_circle()
+                if state is not None:
+                    return state
                 continue
-            block = int(self.at[ready].min())
-            self._run_block(block, ready & (self.at == block))
+            group = ready & (self.at == block)
+            if self._lacks_members(block, group):
+                self.offset = block + 1
+                continue
+            self.ran = True
+            self._run_block(block, group)
+        return State.DONE
+
+    def _end_circle(self) -> State | None:
+        """All groups had their turn: on in the usual order, or something else has to run."""
+        ran, self.ran, self.offset = self.ran, False, 0
+        if not ran and (self.live & (self.waiting >= 0)).any():
+            return State.WAITING
+        if not ran:
+            raise DeadlockError(f"kernel {self.kernel.function.name}: lanes of a warp wait for each other")
+        if self.patience >= 0:
+            return None
+        self.patience = PATIENCE
+        return State.READY
 
     # Blocks -----------------------------------------------------------------------------------------------------
 
@@ -49,20 +106,40 @@ class Warp:
         piece, bound = self.kernel.graph.blocks[block], self.kernel.bound[block]
         for instruction in bound:
             self._count(instruction, group)
-            if instruction.membermask is not None:
-                self._require_members(instruction, instruction.membermask, group)
-            if instruction.effect.has_meaning:
+            if instruction.effect is Effect.BLOCK_ARRIVAL:
+                self.barriers.arrive(self, instruction, group & self._guard(instruction))
+            elif instruction.effect is Effect.HOST_CALL:
+                self._call_host(instruction, group & self._guard(instruction))
+            elif instruction.effect.has_meaning:
                 self._execute(instruction, group)
-        if any(successor <= block for successor in piece.successors):
+        link = self.kernel.links.get(block, ())
+        if any(successor <= block for successor in link or piece.successors):
             self._burn()
-        if not piece.targets:
+        if len(link) == 1:
+            self.at[group] = link[0]
+        elif link:
+            self._switch(bound[-1], group, link)
+        elif not piece.targets:
             following = self.exit if piece.fall_through is None else piece.fall_through
             self.at[group] = following
-            self.waiting |= group & (piece.waits and following != self.exit)
+            if piece.waits and following != self.exit:
+                self._wait(bound[-1], group & self._guard(bound[-1]))
         elif bound[-1].effect is Effect.SWITCH:
             self._switch(bound[-1], group, piece.targets)
         else:
             self._branch(bound[-1], group, piece.targets[0], piece.fall_through)
+        if any((block, int(following)) in self.kernel.waits for following in self.at[group]):
+            self.patience -= 1
+            if self.patience < 0:
+                self.offset = block + 1
+
+    def _wait(self, instruction: BoundInstruction, lanes: Mask) -> None:
+        barrier = instruction.barrier
+        assert barrier is not None
+        self.waiting = np.where(lanes, self.registers.read(barrier.number), self.waiting)
+        for lane in np.flatnonzero(lanes):
+            self.waits_at[lane] = instruction
+        self.barriers.arrive(self, instruction, lanes)
 
     def _burn(self) -> None:
         self.fuel -= 1
@@ -106,18 +183,34 @@ class Warp:
         return ~value if guard.negated else value
 
     def _count(self, instruction: BoundInstruction, group: Mask) -> None:
+        if instruction.instruction.added:
+            return
         active = group & self._guard(instruction)
         self.counts.count_instruction(instruction, int(group.sum()), int(active.sum()))
 
-    def _require_members(self, instruction: BoundInstruction, membermask: Bound, group: Mask) -> None:
-        """Lanes that the instruction names and that live, but stand elsewhere, would have to be waited for."""
-        text = instruction.instruction
-        members = int(self.registers.read(membermask)[group][0])
-        elsewhere = (self.at != self.exit) & ~group
-        if any(members >> int(lane) & 1 for lane in np.flatnonzero(elsewhere)):
-            raise DeadlockError(
-                f"{text.opcode} names lanes that stand elsewhere", where=text.origin and text.origin.where
-            )
+    def _lacks_members(self, block: int, group: Mask) -> bool:
+        """Whether the block's first instruction names live lanes that stand elsewhere."""
+        bound = self.kernel.bound[block]
+        if not bound or bound[0].membermask is None:
+            return False
+        members = int(self.registers.read(bound[0].membermask)[group][0])
+        return any(members >> int(lane) & 1 for lane in np.flatnonzero(self.live & ~group))
+
+    def _call_host(self, instruction: BoundInstruction, lanes: Mask) -> None:
+        """The host carries a call out for one lane after another."""
+        row, text = instruction.host, instruction.instruction
+        assert row is not None
+        given = [self.registers.read(bound) for bound in instruction.sources]
+        results = np.zeros(LANES, np.uint64)
+        place = self.registers.coordinates
+        for lane in np.flatnonzero(lanes).tolist():
+            host = LaneHost(self.device, self.machine.memory, place.block_number, lane, place.label(lane))
+            try:
+                results[lane] = (row.meaning(host, *(int(lanes[lane]) for lanes in given)) or 0) & (2**64 - 1)
+            except HostFault as fault:
+                raise fault.error(fault.message, where=fault.where or text.where) from None
+        for bound in instruction.destinations:
+            self.registers.write(bound, convert(results, U64, bound.type), lanes)
 
     def _execute(self, instruction: BoundInstruction, group: Mask) -> None:
         text = instruction.instruction

@@ -78,13 +78,20 @@ def plan_counting(analysis: KernelAnalysis) -> CountingPlan:
 
 
 def _terms(analysis: KernelAnalysis) -> Iterator[Term]:
-    columns = Columns(len(analysis.graph.blocks), len(analysis.guarded_flops))
+    columns = Columns(analysis.count_columns, len(analysis.guarded_flops))
+    run_of = {index: analysis.runs[pieces.start] for pieces in analysis.pieces for index in pieces}
     for index, block in enumerate(analysis.bound):
         for instruction in block:
+            if instruction.instruction.added:
+                continue
+            for number in sorted({index, run_of[index]}):
+                for name, column, coefficient in _instruction_terms(instruction, columns, number):
+                    yield _place_of(instruction), name, column, coefficient
             slot = analysis.guarded_flops.get(id(instruction))
-            active = columns.lanes(index) if slot is None else columns.guarded(slot)
-            for name, column, coefficient in _instruction_terms(instruction, columns, index, active):
-                yield _place_of(instruction), name, column, coefficient
+            active = [columns.lanes(n) for n in {index, run_of[index]}] if slot is None else [columns.guarded(slot)]
+            for name, coefficient in _flop_terms(instruction):
+                for column in active:
+                    yield _place_of(instruction), name, column, coefficient
         if block:
             yield _place_of(block[-1]), "branches.divergent", columns.divergent(index), 1
     for index, site in enumerate(analysis.sites):
@@ -97,9 +104,7 @@ def _place_of(instruction: BoundInstruction) -> Place:
     return None if origin is None else (origin.where, origin.frames)
 
 
-def _instruction_terms(
-    instruction: BoundInstruction, columns: Columns, block: int, active: int
-) -> Iterator[tuple[str, int, int]]:
+def _instruction_terms(instruction: BoundInstruction, columns: Columns, block: int) -> Iterator[tuple[str, int, int]]:
     row = instruction.form.row
     warps = columns.warps(block)
     yield "instructions.warp", warps, 1
@@ -107,15 +112,19 @@ def _instruction_terms(
     yield f"instructions.pipe.{row.pipe.value}", warps, 1
     if row.counts is not None:
         yield row.counts, warps, 1
-    if row.flops:
+
+
+def _flop_terms(instruction: BoundInstruction) -> Iterator[tuple[str, int]]:
+    flops = instruction.form.row.flops
+    if flops:
         name = instruction.form.type.name
         width = 2 if name in _NUMBERED_TYPES else 1
-        yield f"flops.{_NUMBERED_TYPES.get(name, name)}", active, row.flops * width
+        yield f"flops.{_NUMBERED_TYPES.get(name, name)}", flops * width
 
 
 def _site_terms(site: MemorySite) -> Iterator[tuple[str, str, int]]:
     """A site's counters, those of the short ways (full warps at neighbouring elements, or at one) written out."""
-    if site.space == "param":  # not memory traffic, however it is reached
+    if site.space in ("param", "frame"):  # not memory traffic, however it is reached
         return
     prefix, bytes_ = f"{site.space}.{site.kind}", site.bytes
     for field in ("requests", "contiguous", "broadcast"):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault
+from triptych.core.errors import AssertionFailure, BudgetExceeded, DeadlockError, KernelFault
 from triptych.gpu.check import memcheck
 from triptych.gpu.check.culprit import Culprit, as_text
-from triptych.gpu.lower.records import Context, FaultKind
+from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.lower.records import BARRIERS, Context, FaultKind
 from triptych.gpu.run.kernel import Kernel
-from triptych.gpu.run.workers import LaunchState, Worker
+from triptych.gpu.run.standstill import describe_standstill
+from triptych.gpu.run.worker import LaunchState, Worker
 from triptych.gpu.syntax.ast import Instruction
 
 
@@ -24,6 +26,10 @@ def describe(kernel: Kernel, state: LaunchState, worker: Worker) -> KernelFault:
     """The error for a worker's fault."""
     context = worker.context
     by = Culprit.of(context, state.geometry)
+    if context.fault_kind == FaultKind.HOST_CALL:
+        return _host_call(kernel, worker, by)
+    if context.fault_kind in (FaultKind.DEADLOCK, FaultKind.HANG):
+        return _standstill(kernel, state, worker, by)
     tell = _DESCRIPTIONS.get(context.fault_kind)
     if tell is None:
         return memcheck.fault(kernel, state, worker, by)
@@ -37,6 +43,46 @@ def describe(kernel: Kernel, state: LaunchState, worker: Worker) -> KernelFault:
         frames=() if instruction is None else instruction.frames,
         kernel=name,
         thread=None if kind is BudgetExceeded else by.thread,  # a warp's budget is no one lane's
+        block=by.block,
+    )
+
+
+def _standstill(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> KernelFault:
+    """The error of threads that wait for each other: at barriers that nobody completes, or in loops."""
+    deadlock = worker.context.fault_kind == FaultKind.DEADLOCK
+    found = describe_standstill(kernel, state, worker, only=worker.context.fault_block if deadlock else None)
+    if deadlock:
+        what = f"threads of block {as_text(by.block)} wait for each other and none can go on"
+        hint = "let all threads that a barrier or a mask names reach it; exited ones are not waited for"
+    else:
+        what = f"all threads wait for others, for more than {state.budget} loop iterations"
+        hint = "does any thread write what they wait for? TRIPTYCH_BUDGET raises the limit"
+    kind = DeadlockError if deadlock else BudgetExceeded
+    return kind(
+        f"kernel {kernel.entry.name}: {what}:\n{found.places}",
+        where=None if found.first is None else found.first.where,
+        hint=hint,
+        frames=() if found.first is None else found.first.frames,
+        kernel=kernel.entry.name,
+        block=by.block,
+    )
+
+
+def _host_call(kernel: Kernel, worker: Worker, by: Culprit) -> KernelFault:
+    """The error of a function that the host provides; an assertion says itself where it is."""
+    assert worker.host is not None
+    fault = worker.host.fault
+    assert fault is not None
+    instruction = _instruction_at(kernel, worker.context.fault_address)
+    here = None if instruction is None else instruction.where
+    asserted = fault.error is AssertionFailure
+    return fault.error(
+        fault.message if asserted else f"kernel {kernel.entry.name}: {fault.message}, {by}",
+        where=fault.where or here,
+        hint=fault.hint,
+        frames=() if instruction is None or fault.where not in (None, here) else instruction.frames,
+        kernel=kernel.entry.name,
+        thread=by.thread,
         block=by.block,
     )
 
@@ -56,8 +102,7 @@ def _budget(context: Context, by: Culprit, _: Instruction | None, budget: int) -
         BudgetExceeded,
         f"warp {context.fault_warp} of block {as_text(by.block)} ran more than {budget} loop iterations and was"
         " stopped",
-        "does a loop of it ever end? TRIPTYCH_BUDGET raises the limit; a loop that waits for another thread to write"
-        " something ends only where that thread has run already",
+        "does a loop of it ever end? TRIPTYCH_BUDGET raises the limit",
     )
 
 
@@ -66,18 +111,31 @@ def _trap(_: Context, by: Culprit, __: Instruction | None, ___: int) -> Descript
     return KernelFault, f"trap executed {by}", hint
 
 
-def _parted_warp(_: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
-    opcode = "an instruction" if instruction is None else instruction.opcode
-    return (
-        DeadlockError,
-        f"{opcode} names lanes that stand elsewhere, {by}; waiting for parted lanes is not supported",
-        "let all lanes of the mask reach the same instruction together",
-    )
+def _barrier_number(context: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
+    message = f"{_opcode(instruction)} names barrier {context.fault_size}, {by}"
+    return KernelFault, message, f"a block has the barriers 0 to {BARRIERS - 1}"
+
+
+def _barrier_threads(context: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
+    message = f"{_opcode(instruction)} waits for {context.fault_size} threads, {by}"
+    return KernelFault, message, f"the number must be a multiple of {WARP_SIZE}, and not 0"
+
+
+def _barrier_mismatch(context: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
+    message = f"{_opcode(instruction)} waits for another number of threads than the barrier does since"
+    hint = "give the same number everywhere, or use another barrier"
+    return KernelFault, f"{message} PTX line {context.fault_size}, {by}", hint
+
+
+def _opcode(instruction: Instruction | None) -> str:
+    return "a barrier" if instruction is None else f"'{instruction.opcode}', PTX line {instruction.line},"
 
 
 _DESCRIPTIONS: Mapping[int, Callable[[Context, Culprit, Instruction | None, int], Description]] = {
     FaultKind.BUDGET: _budget,
     FaultKind.TRAP: _trap,
-    FaultKind.PARTED_WARP: _parted_warp,
+    FaultKind.BARRIER_NUMBER: _barrier_number,
+    FaultKind.BARRIER_THREADS: _barrier_threads,
+    FaultKind.BARRIER_MISMATCH: _barrier_mismatch,
 }
 """All other kinds are memcheck's."""

@@ -7,6 +7,9 @@ import threading
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from triptych.core.cache import cache, key_of
 from triptych.core.errors import UnknownName
 from triptych.gpu.lower.analysis import KernelAnalysis, analyse
@@ -28,16 +31,27 @@ class KernelFacts:
     blocks: int
     guards: int
     sites: int
+    writing_sites: NDArray[np.int64]
+    """The memory sites whose requests show that a warp does more than look."""
     counting: CountingPlan
     linked: tuple[Unit, ...]
+    host_calls: frozenset[str]
+    """The functions of the host that it calls."""
 
     @classmethod
     def of(cls, analysis: KernelAnalysis) -> KernelFacts:
         """From the analysis."""
         return cls(
-            analysis.layout, analysis.frame_bytes, len(analysis.graph.blocks), len(analysis.guarded_flops),
-            len(analysis.sites), plan_counting(analysis), units_for(i for block in analysis.bound for i in block),
+            analysis.layout, analysis.frame_bytes, analysis.count_columns, len(analysis.guarded_flops),
+            len(analysis.sites), _writing_sites(analysis), plan_counting(analysis), units_for(i for block in analysis.bound for i in block),
+            frozenset(i.host.name for block in analysis.bound for i in block if i.host is not None),
         )  # fmt: skip
+
+
+def _writing_sites(analysis: KernelAnalysis) -> NDArray[np.int64]:
+    """Stores, and atomic operations without a result: a loop that waits may spin on one with a result."""
+    sites = analysis.sites
+    return np.flatnonzero([s.kind == "store" or (s.kind == "atomic" and not s.instruction.defines) for s in sites])
 
 
 class Kernel:
@@ -59,6 +73,7 @@ class Kernel:
         self._warps_in_rows = warps_in_rows
         self.entry = gpu_module.entries[name]
         self.variables = gpu_module.variables
+        self.pointers = gpu_module.pointers
         self._key = key_of(generator_digest(), gpu_module.key, name, str(warps_in_rows))
         self._lock = threading.RLock()
         self._code: dict[str, KernelCode] = {}

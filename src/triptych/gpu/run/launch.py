@@ -7,20 +7,26 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.arrays import Handle, Storage
 from triptych.core.checks import Check, in_force, names_of
-from triptych.core.errors import ArgumentError, UnsupportedFeature
+from triptych.core.errors import ArgumentError, LaunchError, UnsupportedFeature
+from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
-from triptych.core.plan import Argument, Block, Launch, Program
+from triptych.core.plan import Argument, Launch, Program, Struct
+from triptych.core.output import write_output
 from triptych.core.progress import reporting
 from triptych.core.settings import settings
-from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.hardware import GRID_WORKSPACE, LOCAL_BYTES, WARP_SIZE
 from triptych.gpu.run.counting import count_launch
 from triptych.gpu.run.faults import raise_first_fault
+from triptych.gpu.run.geometry import Geometry
+from triptych.gpu.run.heap import device_heap, heap_in_use
 from triptych.gpu.run.kernel import Kernel, kernel_of
 from triptych.gpu.run.module import Parameter
-from triptych.gpu.run.variables import memory_of
-from triptych.gpu.run.workers import Geometry, LaunchState, build_storage_table, run_workers
+from triptych.gpu.run.printed_text import PrintedText
+from triptych.gpu.run.slots import HELD_BYTES, slot_bytes
+from triptych.gpu.run.variables import grid_workspace, memory_of
+from triptych.gpu.run.worker import LaunchState, build_storage_table
+from triptych.gpu.run.workers import run_workers
 
 _CHECKS_BY_DEFAULT = in_force("gpu")
 
@@ -30,6 +36,8 @@ def run_launch(
     launch: Launch,
     memory: Mapping[Storage, NDArray[np.uint8]],
     checks: frozenset[Check] = _CHECKS_BY_DEFAULT,
+    *,
+    resident_blocks: int | None = None,
 ) -> LaunchRecord:
     """Runs a kernel over its grid.
 
@@ -39,9 +47,12 @@ def run_launch(
             knows the chip sees to (`execution/limits.py`).
         memory: every storage that the kernel may reach, as bytes; used in place.
         checks: those that look at it; the record names them.
+        resident_blocks: how many blocks the chip holds at once: no more of them wait for others at a time. None: as
+            many as memory permits.
 
     Raises:
         ArgumentError: the number or the size of the arguments does not fit.
+        LaunchError: a cooperative launch needs more memory to hold all its blocks than there is for that.
         UnsupportedFeature: the launch asks for clusters.
         KernelFault: the kernel did what a device forbids; it was stopped there.
         KeyboardInterrupt: the user stopped it; nothing of it runs any more.
@@ -50,21 +61,65 @@ def run_launch(
         raise UnsupportedFeature(f"kernel {launch.entry}: clusters are not supported")
     warps_in_rows = launch.block[0] % WARP_SIZE == 0 or launch.block[1:] == (1, 1)
     kernel = kernel_of(program.text, launch.entry, warps_in_rows=warps_in_rows)
-    geometry = Geometry(launch.grid, launch.block, kernel.facts.layout.shared_bytes + launch.shared_bytes)
+    geometry = _geometry(kernel, launch)
     parameters = pack_parameters(kernel, launch.arguments)
     variables = memory_of(kernel)
-    table = build_storage_table({**memory, **variables.memory}, parameters)
+    workspace = grid_workspace() if launch.cooperative else {}
     now = settings()
+    heap = device_heap(now.heap_bytes) if kernel.facts.host_calls & {"malloc", "free"} else heap_in_use()
+    table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, heap)
     handles = [(a.storage.name, index) for index, a in enumerate(launch.arguments) if isinstance(a, Handle)]
-    state = LaunchState(geometry, table, parameters, variables.addresses, now.budget, dict(reversed(handles)))
-    with reporting(launch.entry) as report:
-        workers = run_workers(kernel, state, now.workers, report)
+    state = LaunchState(
+        geometry, table, parameters, variables.addresses, now.budget,
+        _most_held(kernel, geometry, resident_blocks, cooperative=launch.cooperative), dict(reversed(handles)),
+        GRID_WORKSPACE if launch.cooperative else 0, heap, PrintedText(now.printf_bytes),
+    )  # fmt: skip
+    try:
+        with reporting(launch.entry) as report:
+            workers = run_workers(kernel, state, now.workers, report)
+    finally:
+        write_output(state.printed.collect(state.last_block))
     raise_first_fault(kernel, state, workers)
     counters, lines = count_launch(kernel.facts.counting, workers, table)
     return LaunchRecord(
         launch.entry, "gpu", program.language, program.target, launch.grid, launch.block,
         geometry.shared_bytes, counters, lines, checks=names_of(checks),
     )  # fmt: skip
+
+
+def _geometry(kernel: Kernel, launch: Launch) -> Geometry:
+    """The launch's shape, with the memory of a block and of a thread.
+
+    Raises:
+        LaunchError: the stack of a thread would be larger than its local memory may be.
+    """
+    layout = kernel.facts.layout
+    local_bytes = layout.local_bytes
+    if layout.has_recursion:
+        local_bytes += -(-settings().stack_bytes // 16) * 16
+    if local_bytes > LOCAL_BYTES:
+        raise LaunchError(
+            f"kernel {launch.entry} would need {local_bytes} bytes of local memory a thread with its stack; the limit"
+            f" is {LOCAL_BYTES}",
+            hint="set TRIPTYCH_STACK_BYTES to less",
+        )
+    return Geometry(launch.grid, launch.block, layout.shared_bytes + launch.shared_bytes, local_bytes)
+
+
+def _most_held(kernel: Kernel, geometry: Geometry, resident: int | None, *, cooperative: bool) -> int:
+    """How many blocks of a launch may be held at once.
+
+    Raises:
+        LaunchError: a cooperative launch needs more memory to hold all its blocks than there is for that.
+    """
+    room = max(1, HELD_BYTES // slot_bytes(kernel, geometry))
+    if cooperative and geometry.blocks > room:
+        raise LaunchError(
+            f"kernel {kernel.entry.name}: the machine has memory to hold {room} of its blocks at once; a cooperative"
+            f" launch needs all {geometry.blocks}",
+            hint="launch fewer blocks and loop over the work",
+        )
+    return min(geometry.blocks, room, geometry.blocks if resident is None else max(1, resident))
 
 
 def pack_parameters(kernel: Kernel, arguments: Sequence[Argument]) -> NDArray[np.uint8]:
@@ -98,7 +153,7 @@ def _bytes_of(argument: Argument) -> bytes:
     match argument:
         case Handle():
             return argument.data_ptr().to_bytes(8, "little")
-        case Block(data):
+        case Struct(data):
             return data
         case _:
             return np.array(argument.value).astype(argument.dtype.numpy).tobytes()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from triptych.core.cache import cache, key_of
+from triptych.gpu.flow import code_addresses, reachable_functions
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.lower.generator import generator_digest
 from triptych.gpu.lower.variable_layout import lay_out_shared
@@ -46,14 +47,18 @@ class ModuleFacts:
     entries: Mapping[str, Entry]
     variables: tuple[Variable, ...]
     """Those in global and constant memory."""
+    pointers: tuple[tuple[str, int], ...]
+    """The functions whose addresses variables hold, with these addresses."""
 
     @classmethod
     def of(cls, module: Module) -> ModuleFacts:
         """From the syntax tree."""
+        named = {symbol.name for variable in module.variables.values() for _, symbol in variable.references}
         kernels = [f for f in module.functions.values() if f.is_entry and f.body is not None]
         return cls(
             {f.name: _entry(module, f) for f in kernels},
             tuple(v for v in module.variables.values() if v.space in ("global", "const")),
+            tuple((name, address) for name, address in code_addresses(module).items() if name in named),
         )
 
 
@@ -72,6 +77,7 @@ class GpuModule:
         facts: ModuleFacts = pickle.loads(made)
         self.entries = facts.entries
         self.variables = facts.variables
+        self.pointers = facts.pointers
 
     def _make_facts(self) -> bytes:
         return pickle.dumps(ModuleFacts.of(self.module))
@@ -100,7 +106,9 @@ def _entry(module: Module, function: Function) -> Entry:
         threads = 1
         for extent in most:
             threads *= extent
-    return Entry(function.name, parameters, block, threads, lay_out_shared(module, function)[1])
+    variables = tuple(v for f in reachable_functions(module, function) for v in f.variables)
+    static = lay_out_shared(module, replace(function, variables=variables))[1]
+    return Entry(function.name, parameters, block, threads, static)
 
 
 def _three(extents: tuple[int, ...]) -> tuple[int, int, int]:

@@ -116,6 +116,8 @@ class Instruction:
     guard: Guard | None
     line: int
     origin: Origin | None = None
+    added: bool = False
+    """Whether it carries out a part of a call and is no instruction of the text's: nothing counts it."""
 
     @property
     def where(self) -> SourceLocation:
@@ -151,15 +153,12 @@ class BranchTargets:
 
 
 @dataclass(frozen=True, slots=True)
-class CallPrototype:
-    """`name: .callprototype … ;` for indirect calls; the text is kept as written."""
+class CallTargets:
+    """`name: .calltargets f, g, …;`: the functions that an indirect call may call."""
 
     name: str
-    text: str
+    functions: tuple[str, ...]
     line: int
-
-
-Statement = Instruction | Label | BranchTargets | CallPrototype
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +180,19 @@ class Variable:
     is_pointer: bool = False
     """A parameter declared `.ptr`."""
     line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallPrototype:
+    """`name: .callprototype (results) _ (parameters);`: the type of the functions that an indirect call may call."""
+
+    name: str
+    results: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
+    line: int
+
+
+Statement = Instruction | Label | BranchTargets | CallTargets | CallPrototype
 
 
 @dataclass(frozen=True, slots=True)

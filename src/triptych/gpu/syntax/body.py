@@ -5,6 +5,7 @@ from __future__ import annotations
 from triptych.gpu.syntax.ast import (
     BranchTargets,
     CallPrototype,
+    CallTargets,
     Guard,
     Instruction,
     Label,
@@ -18,7 +19,7 @@ from triptych.gpu.syntax.names import Scopes
 from triptych.gpu.syntax.operands import OperandParser
 from triptych.gpu.syntax.origins import Origins
 from triptych.gpu.syntax.tokens import DEEPEST, NAME_START, Tokens
-from triptych.gpu.syntax.variables import SPACES, TYPE_BYTES, parse_variables
+from triptych.gpu.syntax.variables import SPACES, TYPE_BYTES, parse_parameters, parse_variables
 
 MOST_REGISTERS = 1 << 20
 """The most registers that one declaration may make; compilers stay below a hundredth of it."""
@@ -40,6 +41,7 @@ class BodyParser:
         """`parameters` includes the results; `opcodes` keeps opcodes taken apart, for the whole module."""
         self.tokens = tokens
         self.origins = origins
+        self.unresolved = unresolved
         self.scopes = Scopes(tokens, module_names)
         self.operands = OperandParser(tokens, self.scopes, unresolved)
         self.opcodes = opcodes
@@ -139,7 +141,7 @@ class BodyParser:
         elif directive == ".callprototype":
             self._parse_prototype(name, line)
         else:
-            raise tokens.error("'.calltargets' is not supported; use '.callprototype'", tokens.at - 1)
+            self._parse_call_targets(name, line)
 
     def _own_symbol(self, index: int) -> str:
         operand = self.scopes.names.get(self.tokens.texts[index])
@@ -159,14 +161,26 @@ class BodyParser:
         tokens.expect(";", "after '.branchtargets'")
         self.statements.append(BranchTargets(name, tuple(targets), line))
 
+    def _parse_call_targets(self, name: str, line: int) -> None:
+        tokens = self.tokens
+        functions: list[str] = []
+        while True:
+            functions.append(tokens.take_name("a function of '.calltargets'"))
+            self.unresolved.setdefault(functions[-1], tokens.at - 1)
+            if not tokens.accept(","):
+                break
+        tokens.expect(";", "after '.calltargets'")
+        self.statements.append(CallTargets(name, tuple(functions), line))
+
     def _parse_prototype(self, name: str, line: int) -> None:
         tokens = self.tokens
-        start = tokens.starts[tokens.at]
-        while tokens.peek() not in ("", ";", "{", "}"):
+        results = parse_parameters(tokens) if tokens.accept("(") else ()
+        tokens.take_name("'_' in place of a function's name")
+        parameters = parse_parameters(tokens) if tokens.accept("(") else ()
+        while tokens.peek() not in ("", ";", "{", "}"):  # directives that the call does not need
             tokens.take()
-        end = tokens.starts[tokens.at]
         tokens.expect(";", "after '.callprototype'")
-        self.statements.append(CallPrototype(name, tokens.text[start:end].strip(), line))
+        self.statements.append(CallPrototype(name, results, parameters, line))
 
     def _parse_guarded(self) -> None:
         tokens = self.tokens

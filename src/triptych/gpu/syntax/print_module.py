@@ -9,6 +9,7 @@ from triptych.gpu.syntax.ast import (
     AddressList,
     BranchTargets,
     CallPrototype,
+    CallTargets,
     FloatBits,
     Function,
     Group,
@@ -111,8 +112,11 @@ def print_statement(statement: Statement) -> str:
             return f"{statement.name}:"
         case BranchTargets():
             return f"{statement.name}: .branchtargets {', '.join(statement.labels)};"
+        case CallTargets():
+            return f"{statement.name}: .calltargets {', '.join(statement.functions)};"
         case CallPrototype():
-            return f"{statement.name}: .callprototype {statement.text};"
+            results, parameters = _print_parameters(statement.results), _print_parameters(statement.parameters)
+            return f"{statement.name}: .callprototype ({results}) _ ({parameters});"
 
 
 def print_instruction(instruction: Instruction) -> str:

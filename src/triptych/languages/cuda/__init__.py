@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from triptych.execution.profile import active_target
-from triptych.languages.cuda.compiling import check_options
+from triptych.languages.cuda.compiling import check_options, listed
 from triptych.languages.cuda.module import CudaModule
 from triptych.languages.cuda.source import read_source
 from triptych.languages.launcher import BoundKernel, Kernel
@@ -36,4 +36,4 @@ def compile(
         CompileError: with the compiler's own log, at the line of the first error.
         UsageError: for a file that cannot be read, options of the wrong form, or an unknown target.
     """
-    return CudaModule(read_source(source), arch or active_target("gpu"), check_options(options), check_options(names))
+    return CudaModule(read_source(source), arch or active_target("gpu"), check_options(options), listed(names))

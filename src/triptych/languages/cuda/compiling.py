@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from triptych.core.cache import cache, key_of
-from triptych.core.errors import CompileError, UnknownName, UsageError
+from triptych.core.errors import CompileError, UsageError
 from triptych.core.source import SourceLocation
+from triptych.execution.targets import check_target
 from triptych.languages.cuda import nvrtc
 from triptych.languages.cuda.includes import included_files
 from triptych.languages.cuda.nvrtc import Compiled
@@ -18,23 +19,16 @@ from triptych.languages.cuda.source import Source
 from triptych.languages.cuda.toolkit import STUBS, toolkit
 
 CACHE_KIND = "cuda"
-_BASE_OPTIONS = (
-    "--generate-line-info",
-    "--device-as-default-execution-space",
-    "--std=c++17",
-    "--pre-include=math.h",  # INFINITY, NAN, M_PI: nvcc's sources have them without an include
-)
-_TARGET = re.compile(r"sm_(\d+)[af]?")
+_BASE_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "--generate-line-info": ("generate-line-info", "lineinfo"),
+    "--device-as-default-execution-space": ("device-as-default-execution-space", "default-device"),
+    "--std=c++17": ("std",),
+    "--pre-include=math.h": (),  # INFINITY, NAN, M_PI: nvcc's sources have them without an include
+}
+"""What is always asked for, and the names by which an author asks for it instead; a file included first is one more."""
 _INCLUDE_OPTION = re.compile(r"(?:-I|--include-path=|-include-path=)(?P<folder>.+)")
 _INCLUDE_NAMES = ("-I", "--include-path")
 _PRE_INCLUDE = ("-include", "--pre-include")
-
-
-def check_target(target: str) -> None:
-    """Raises `UnknownName` for a target (`sm_80`, `sm_90a`) that the compiler has not."""
-    match = _TARGET.fullmatch(target)
-    if match is None or int(match[1]) not in nvrtc.architectures():
-        raise UnknownName.of("compile target", target, [f"sm_{number}" for number in nvrtc.architectures()])
 
 
 def compile_source(source: Source, target: str, options: Sequence[str], expressions: Sequence[str] = ()) -> Compiled:
@@ -42,8 +36,9 @@ def compile_source(source: Source, target: str, options: Sequence[str], expressi
 
     Raises:
         CompileError: with the compiler's own log, at the line of the first error.
+        UnknownName: for a target (`sm_80`, `sm_90a`) that the compiler has not.
     """
-    check_target(target)
+    check_target(target, "gpu", nvrtc.architectures())
     _refuse_nul(source)
     everything = _options(source, target, options)
     key = _key(source, everything, expressions)
@@ -53,12 +48,17 @@ def compile_source(source: Source, target: str, options: Sequence[str], expressi
     return Compiled(**json.loads(data))
 
 
+def listed(texts: Sequence[str]) -> tuple[str, ...]:
+    """The texts; one string alone, which is a sequence of characters, is a mistake."""
+    if isinstance(texts, str):
+        raise UsageError(f"expected a list of strings, got {texts!r}", hint=f"write [{texts!r}]")
+    return tuple(texts)
+
+
 def check_options(options: Sequence[str]) -> tuple[str, ...]:
     """The options, folders of headers as absolute paths; one string alone is a mistake."""
-    if isinstance(options, str):
-        raise UsageError(f"expected a list of strings, got {options!r}", hint=f"write [{options!r}]")
     found: list[str] = []
-    waiting = iter(options)
+    waiting = iter(listed(options))
     for option in waiting:
         match = _INCLUDE_OPTION.fullmatch(option)
         folder = next(waiting, "") if option in _INCLUDE_NAMES else match["folder"] if match else None
@@ -69,12 +69,13 @@ def check_options(options: Sequence[str]) -> tuple[str, ...]:
 def _options(source: Source, target: str, options: Sequence[str]) -> list[str]:
     folders = [*([source.folder] if source.folder else []), *toolkit().includes, STUBS]
     architecture = f"--gpu-architecture={target.replace('sm_', 'compute_')}"
-    base = [option for option in _BASE_OPTIONS if not _overridden(option, options)]
+    given = {_name_of(option) for option in options}
+    base = [option for option, names in _BASE_OPTIONS.items() if given.isdisjoint(names)]
     return [architecture, *base, *options, *(f"--include-path={folder}" for folder in folders)]
 
 
-def _overridden(base: str, options: Sequence[str]) -> bool:
-    return base.startswith("--std=") and any(option.lstrip("-").startswith("std=") for option in options)
+def _name_of(option: str) -> str:
+    return option.partition("=")[0].lstrip("-")
 
 
 def _refuse_nul(source: Source) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from triptych import gpu
 from triptych.core.errors import CompileError, UnknownName
+from triptych.core.languages import CUDA
 from triptych.core.plan import Program
 from triptych.execution.demangle import readable
 from triptych.languages.calling import calling_location
@@ -26,7 +27,7 @@ class _Unit:
 
     @classmethod
     def of(cls, compiled: Compiled, target: str) -> _Unit:
-        return cls(Program("gpu", compiled.ptx, "cuda", target), compiled)
+        return cls(Program.of(CUDA, compiled.ptx, target), compiled)
 
     def entry_of(self, name: str) -> str | None:
         """The PTX name: by name expression, as it stands, or by the readable name where only one kernel has it."""

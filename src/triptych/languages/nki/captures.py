@@ -9,8 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from triptych.core.arrays import Handle, contiguous_strides
 from triptych.core.dtypes import dtype_of
+from triptych.core.handles import Handle, contiguous_strides
 from triptych.core.plan import Allocate, Launch, Plan, Program
 from triptych.execution.memory import Memory
 from triptych.languages.nki.dtypes import Dtype

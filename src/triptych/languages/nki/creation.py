@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, cast, overload
 
+from triptych.chips import DEFAULT_BY_MACHINE
 from triptych.languages.nki import buffers
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import nki_dtype
@@ -13,7 +14,7 @@ from triptych.languages.nki.elementwise import is_number, number
 from triptych.languages.nki.indexing import Ds, refuse, sequence, whole
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import BETA1, CURRENT, ParDim, Tracer, current
-from triptych.neuron.isa import HARDWARE, Space
+from triptych.neuron.isa import Space, hardware
 
 
 def _buffer(buffer: object) -> Buffer:
@@ -179,7 +180,7 @@ def spmd_dim(outer: int, inner: int) -> int:
 
 
 # The tile sizes below are the same on every target, so that modules can read them outside of kernels.
-_ANY = HARDWARE["trn2"]
+_ANY = hardware(DEFAULT_BY_MACHINE["neuron"])
 
 
 class TileSize:

@@ -82,4 +82,4 @@ unknown_engine = engine.unknown
 
 def get_nc_version() -> nc_version:
     """The generation of the target."""
-    return nc_version(current("nisa.get_nc_version").hardware.generation)
+    return nc_version(current("nisa.get_nc_version").hardware.core_generation)

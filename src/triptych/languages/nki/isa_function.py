@@ -34,7 +34,6 @@ from triptych.neuron.isa.trace import AttributeValue
 
 Write = Callable[..., int | None]
 
-_TILE_NAMES = ("data", "data0", "data1", "src", "stationary", "on_true_tile")
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -72,20 +71,14 @@ class IsaFunction:
 
     def _has_destination(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
         """Whether the call can only mean the destination-passing form."""
-        try:
-            bound = self._current.bind(*args, **kwargs).arguments
-        except TypeError:
-            return "dst" in kwargs or not self._binds(self._beta1, args, kwargs)
-        tiles = [bound[name] for name in ("dst", *_TILE_NAMES) if name in bound]
-        return all(isinstance(tile, NkiTensor) or is_number(tile) for tile in tiles)
-
-    @staticmethod
-    def _binds(signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
-        try:
-            signature.bind(*args, **kwargs)
-        except TypeError:
+        if "dst" in kwargs:
+            return True
+        current, beta1 = (_arguments(one, args, kwargs) for one in (self._current, self._beta1))
+        if current is not None and _has_its_tiles(self._current, current):
+            return True
+        if beta1 is not None and _has_its_tiles(self._beta1, beta1):
             return False
-        return True
+        return current is not None or beta1 is None  # neither fits: the error is to speak of the form that is nearer
 
     def _bind(
         self, signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -108,6 +101,29 @@ class IsaFunction:
         target = self._result(tracer, bound, dtype)
         target.producer = self._write(dst=target, **bound, mask=mask)
         return target
+
+
+def _arguments(
+    signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> Mapping[str, object] | None:
+    """The arguments by name; None where the signature does not take them."""
+    try:
+        return signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return None
+
+
+def _has_its_tiles(signature: inspect.Signature, given: Mapping[str, object]) -> bool:
+    """Whether each argument that is annotated as a tile is one, or the number or None that may stand for it."""
+    for name, value in given.items():
+        kinds = str(signature.parameters[name].annotation).split(" | ")
+        if "NkiTensor" in kinds and not (
+            isinstance(value, NkiTensor)
+            or (value is None and "None" in kinds)
+            or ("float" in kinds and is_number(value))
+        ):
+            return False
+    return True
 
 
 def _without_dst(signature: inspect.Signature) -> inspect.Signature:

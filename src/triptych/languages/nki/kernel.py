@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from triptych.core.arrays import Handle
 from triptych.core.errors import ArgumentError, NkiError
+from triptych.core.handles import Handle
+from triptych.core.languages import NKI
 from triptych.core.plan import Plan, Program
 from triptych.core.source import SourceLocation
 from triptych.execution.memory import memory
@@ -127,7 +128,7 @@ class Kernel:
         places = {one.view.tensor: at for at, one in enumerate(arguments)}
         trace = tracer.finish(arguments, outputs)
         specs = tuple(OutputSpec(one.name, one.shape, one.dtype, places[one.view.tensor]) for one in outputs)
-        program = Program("neuron", to_json(trace), "nki", hardware.target)
+        program = Program.of(NKI, to_json(trace), hardware.target)
         structure = tuple if isinstance(returned[0], tuple) else list if isinstance(returned[0], list) else None
         return Capture(self.name, program, full_grid(self.grid), tuple(handles), specs, structure)
 

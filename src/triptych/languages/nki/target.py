@@ -8,7 +8,7 @@ from triptych.execution.profile import active_target
 from triptych.neuron.isa import Hardware, hardware
 
 OVERRIDE = "NEURON_PLATFORM_TARGET_OVERRIDE"
-"""AWS's variable: trn1, inf2, gen2, trn2, gen3, trn3 or gen4."""
+"""AWS's variable: a target or a generation of NeuronCores (`trn2`, `gen3`)."""
 
 
 def target_hardware() -> Hardware:

@@ -10,9 +10,9 @@ from typing import cast
 
 import numpy as np
 
-from triptych.core.arrays import Handle
 from triptych.core.checks import GENERATION
 from triptych.core.errors import NkiError, NkiLimitError
+from triptych.core.handles import Handle
 from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.languages.calling import author_location

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from triptych import gpu
 from triptych.core.errors import PtxSyntaxError, TriptychError, UnknownName, UsageError
+from triptych.core.gpu_targets import target_of_ptx
+from triptych.core.languages import PTX
 from triptych.core.plan import Program
 from triptych.core.source import SourceLocation
 from triptych.execution.demangle import readable
 from triptych.languages.calling import calling_location
 from triptych.languages.launcher import Kernel
-
-_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.MULTILINE)
 
 
 def read_text(source: str | os.PathLike[str]) -> tuple[str, str | None]:
@@ -50,10 +49,10 @@ class PtxModule:
             if file is not None and error.where is not None and error.where.file.startswith("<"):
                 error.where = SourceLocation(file, error.where.line)
             raise
-        match = _TARGET.search(text)
-        if match is None:
+        target = target_of_ptx(text)
+        if target is None:
             raise PtxSyntaxError("a module needs a .target sm_…", where=SourceLocation(file or "<ptx>", 1))
-        self._program = Program("gpu", text, "ptx", match[1])
+        self._program = Program.of(PTX, text, target)
         self._file = file
 
     @property

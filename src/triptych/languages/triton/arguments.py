@@ -13,7 +13,7 @@ import numpy as np
 
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError, TriptychError, UnsupportedFeature
-from triptych.core.plan import Argument, Block, Scalar
+from triptych.core.plan import Argument, Scalar, Struct
 from triptych.languages.triton.arrays import bind, is_array
 from triptych.languages.triton.internals import launching_line
 
@@ -137,7 +137,7 @@ def _real(name: str) -> Callable[[Any], Argument]:
 
 def _half(kind: Any) -> Callable[[Any], Argument]:  # noqa: ANN401
     """A 16-bit float: PTX declares its parameter as two bytes, so that is what is passed."""
-    return lambda value: Block(np.array(float(value), kind).tobytes())
+    return lambda value: Struct(np.array(float(value), kind).tobytes())
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401

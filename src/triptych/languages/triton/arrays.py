@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from triptych.core.arrays import Handle
+from triptych.core.handles import Handle
 from triptych.execution.host import is_array as is_host_array
 from triptych.execution.memory import memory
 

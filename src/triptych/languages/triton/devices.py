@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import lru_cache
 from triptych.chips import GpuChip, load
 from triptych.core.errors import UsageError
 from triptych.core.gpu_facts import WARP_SIZE
+from triptych.core.gpu_targets import capability_of
 from triptych.core.settings import scope
 from triptych.execution.profile import active_chip, active_target, current
 from triptych.languages.triton.internals import GpuTarget, make_target
@@ -99,10 +99,10 @@ def architecture_of(target: str) -> int:
     Raises:
         UsageError: for anything else.
     """
-    match = re.fullmatch(r"sm_(\d+)[af]?", target)
-    if match is None:
+    architecture = capability_of(target)
+    if architecture is None:
         raise UsageError(f"target '{target}' is none that Triton compiles for", hint="expected sm_80, sm_89, sm_90 …")
-    return int(match.group(1))
+    return architecture
 
 
 class Ordinals:

@@ -10,6 +10,7 @@ from typing import Any
 
 from triptych.core.errors import LaunchError, UnsupportedFeature, UsageError
 from triptych.core.gpu_facts import WARP_SIZE
+from triptych.core.languages import TRITON
 from triptych.core.plan import Launch, Plan, Program
 from triptych.execution.memory import memory
 from triptych.execution.run import run_plan_here
@@ -135,7 +136,7 @@ class Launcher:
 
     def _run(self, function: Function, launch: Launch) -> None:
         target = f"sm_{self._metadata.target.arch}"
-        program = Program(machine="gpu", text=function.ptx, language="triton", target=target)
+        program = Program.of(TRITON, function.ptx, target)
         with self._selection().in_force():
             for report in run_plan_here(Plan.of_launch(program, launch), memory()).launches:
                 self._clock.add(report)

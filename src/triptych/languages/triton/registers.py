@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from triptych.core.errors import CompileError
+from triptych.core.gpu_targets import capability_of, target_of_ptx
 from triptych.languages.triton.internals import assembler
 
 
@@ -42,13 +43,13 @@ def assemble(ptx: str) -> Resources:
     Raises:
         CompileError: where ptxas refuses the text.
     """
-    target = re.search(r"^\.target\s+(sm_(\d+)\w*)", ptx, re.MULTILINE)
-    if target is None:
+    target = target_of_ptx(ptx)
+    if target is None or (architecture := capability_of(target)) is None:
         raise CompileError("PTX without a .target, so ptxas cannot count its registers")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernel.ptx")
         source.write_text(ptx)
-        command = [assembler(int(target[2])), "-v", f"--gpu-name={target[1]}", str(source), "-o", f"{folder}/kernel"]
+        command = [assembler(architecture), "-v", f"--gpu-name={target}", str(source), "-o", f"{folder}/kernel"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     log = done.stderr + done.stdout
     registers = re.search(r"Used (\d+) registers", log)

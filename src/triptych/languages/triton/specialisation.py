@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from triptych.core.arrays import Handle
 from triptych.core.errors import ArgumentError, TriptychError
+from triptych.core.handles import Handle
 from triptych.languages.triton.arrays import bind, is_array
 from triptych.languages.triton.internals import bound_argument, launching_line
 

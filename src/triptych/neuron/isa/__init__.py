@@ -1,13 +1,12 @@
 """The engine table: a row an instruction, its operands, limits, meaning and cost; the trace; verification."""
 
-from triptych.neuron.isa.hardware import HARDWARE, Engine, Hardware, Space, hardware
+from triptych.neuron.isa.hardware import Engine, Hardware, Space, hardware
 from triptych.neuron.isa.row import ROWS, Row
 from triptych.neuron.isa.serialise import from_json, to_json
 from triptych.neuron.isa.trace import Instruction, Region, Tensor, Trace
 from triptych.neuron.isa.verify import find_row, verify
 
 __all__ = [
-    "HARDWARE",
     "ROWS",
     "Engine",
     "Hardware",

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from numpy.typing import NDArray
 
-from triptych.neuron.isa.checks import same_dtype
 from triptych.neuron.isa.hardware import Engine, Space
 from triptych.neuron.isa.row import Attributes, Cost, Flow, Subject, Values, output, row, tile
+from triptych.neuron.isa.rules import same_dtype
 
 _REACHABLE = frozenset({Space.HBM, Space.SBUF, Space.PSUM})
 

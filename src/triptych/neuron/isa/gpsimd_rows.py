@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from triptych.neuron.isa.alu import ALU, AluKind
 from triptych.neuron.isa.arithmetic import reduce_in_order, reduction_work
 from triptych.neuron.isa.casts import widen
-from triptych.neuron.isa.checks import comparison, one_of, same_elements, same_shape
 from triptych.neuron.isa.hardware import Engine
 from triptych.neuron.isa.row import SBUF, Attributes, Cost, Flow, Subject, Values, number, output, row, tile
+from triptych.neuron.isa.rules import comparison, one_of, same_elements, same_shape
 from triptych.neuron.isa.trace import Pattern
 
 _POOL = (Engine.GPSIMD,)

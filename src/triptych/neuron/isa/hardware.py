@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
-from triptych.chips import Chip, NeuronChip, load
-from triptych.core.errors import UnknownName
+from triptych.chips import NeuronChip, load, targets
+from triptych.core.errors import ChipError, UnknownName
 
 
 class Space(Enum):
@@ -39,7 +40,7 @@ class Hardware:
     """The limits of one generation of NeuronCore. Bytes are per partition where the name says so."""
 
     target: str
-    generation: int
+    core_generation: int
     """2, 3 or 4: NeuronCore-v2, -v3, -v4."""
     partitions: int
     sbuf_bytes_per_partition: int
@@ -50,7 +51,7 @@ class Hardware:
     """HBM of one core."""
     matmul_moving_elements: Mapping[str, int]
     """The largest free size of a matmul's moving operand, by the dtype of the destination."""
-    matmul_stationary_elements: int = 128
+    matmul_stationary_elements: int
     batch_statistics_elements: int = 512
     """The largest free size of bn_stats."""
     free_axes: int = 4
@@ -67,35 +68,35 @@ class Hardware:
         return tuple(self.matmul_moving_elements)
 
 
-def _hardware_of(chip: Chip) -> Hardware:
-    """The sizes are the chip file's, the limits of instructions those of its generation."""
-    assert isinstance(chip, NeuronChip)
-    generation = int(chip.generation.removeprefix("gen"))
-    return Hardware(
-        chip.target,
-        generation,
-        chip.partition_count,
-        chip.sbuf_bytes_per_partition - chip.sbuf_reserved_bytes_per_partition,
-        chip.psum_bytes_per_partition,
-        chip.psum_bank_bytes,
-        chip.hbm_bytes // chip.core_count,
-        {"f32": 4096, "bf16": 8192} if generation >= 4 else {"f32": 512},
-    )
-
-
-HARDWARE: Mapping[str, Hardware] = {name: _hardware_of(load(name)) for name in ("trn1", "trn2", "trn3")}
-"""By compile target. Source of the matmul's limits: the NKI architecture guides."""
-
-TARGET_ALIASES: Mapping[str, str] = {"inf2": "trn1", "gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
-
-
 def hardware(target: str) -> Hardware:
-    """The limits of a compile target (`trn2`, or an alias such as `gen3`).
+    """The limits of a compile target (`trn2`), by any name of its chip (`gen3`); the same object for the same target.
 
     Raises:
         UnknownName: for a target that is no NeuronCore.
     """
-    found = HARDWARE.get(TARGET_ALIASES.get(target, target))
-    if found is None:
-        raise UnknownName.of("Neuron target", target, [*HARDWARE, *TARGET_ALIASES])
-    return found
+    try:
+        chip = load(target)
+    except (UnknownName, ChipError):
+        chip = None
+    if not isinstance(chip, NeuronChip):
+        raise UnknownName.of("Neuron target", target, targets("neuron"))
+    return _hardware_of(chip.target)
+
+
+@cache
+def _hardware_of(target: str) -> Hardware:
+    """The sizes of the chip of that name, one core's where the chip shares them out."""
+    chip = load(target)
+    assert isinstance(chip, NeuronChip)
+    moving = {"f32": chip.matmul_moving_f32_elements, "bf16": chip.matmul_moving_bf16_elements}
+    return Hardware(
+        target=chip.target,
+        core_generation=int(chip.core_generation.removeprefix("gen")),
+        partitions=chip.partition_count,
+        sbuf_bytes_per_partition=chip.sbuf_bytes_per_partition - chip.sbuf_reserved_bytes_per_partition,
+        psum_bytes_per_partition=chip.psum_bytes_per_partition,
+        psum_bank_bytes=chip.psum_bank_bytes,
+        hbm_bytes=chip.hbm_bytes // chip.core_count,
+        matmul_moving_elements={dtype: most for dtype, most in moving.items() if most is not None},
+        matmul_stationary_elements=chip.matmul_stationary_elements,
+    )

@@ -162,6 +162,7 @@ class Subject:
     tensors: Sequence[Tensor]
     hardware: Hardware
     generation: str
+    """Of the language: `beta1` or `current`."""
 
     def region(self, name: str) -> Region | None:
         """The operand, None where it is an immediate or absent."""
@@ -213,7 +214,7 @@ class Row:
     flops: FloatingWork
     accumulates: bool
     """Whether the output may be added to what a matmul left in PSUM."""
-    generation: int
+    core_generation: int
     """The first generation of NeuronCore that has it."""
 
     def rule(self, name: str) -> OperandRule | None:
@@ -237,7 +238,7 @@ def row(
     checks: tuple[Check, ...] = (),
     flops: FloatingWork = no_work,
     accumulates: bool = False,
-    generation: int = 2,
+    core_generation: int = 2,
 ) -> Callable[[Meaning], Meaning]:
     """Put a row into the table; the decorated function is its meaning. `source` is `nki.isa.<name>` unless given."""
 
@@ -255,7 +256,7 @@ def row(
             checks=checks,
             flops=flops,
             accumulates=accumulates,
-            generation=generation,
+            core_generation=core_generation,
         )
         return meaning
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from triptych.neuron.isa.arithmetic import reduce_in_order
 from triptych.neuron.isa.casts import widen
-from triptych.neuron.isa.checks import activation_function, one_a_partition, one_of, same_partitions, same_shape
 from triptych.neuron.isa.functions import FUNCTIONS
 from triptych.neuron.isa.hardware import Engine
 from triptych.neuron.isa.row import Attributes, Cost, Subject, Values, output, row, tile, tile_or_number
+from triptych.neuron.isa.rules import activation_function, one_a_partition, one_of, same_partitions, same_shape
 from triptych.neuron.isa.trace import Region
 
 _ACT = (Engine.SCALAR,)
@@ -26,7 +26,7 @@ def _bias(subject: Subject) -> None:
             raise subject.refuse(
                 f"{subject.describe('bias')} is {subject.tensor('bias').dtype.numpy}; expected a float"
             )
-    elif bias is not None and subject.hardware.generation < 3:
+    elif bias is not None and subject.hardware.core_generation < 3:
         raise subject.refuse(
             f"the bias {bias} is a number; {subject.hardware.target} takes a [P, 1] tile", "fill one with nisa.memset"
         )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.neuron.isa.checks import same_dtype
 from triptych.neuron.isa.hardware import Engine
 from triptych.neuron.isa.row import (
     PSUM,
@@ -24,6 +23,7 @@ from triptych.neuron.isa.row import (
     row,
     tile,
 )
+from triptych.neuron.isa.rules import same_dtype
 
 
 def _contraction(subject: Subject) -> None:
@@ -49,9 +49,10 @@ def _free_sizes(subject: Subject) -> None:
         raise subject.exceed(
             f"Matmul stationary free dimension {stationary.free} of {subject.describe('stationary')} exceeds "
             f"gemm_stationary_fmax={limit}",
-            "split M into tiles of 128",
+            f"split M into tiles of {limit}",
         )
-    longest = subject.hardware.matmul_moving_elements.get(subject.tensor("dst").dtype.name, 512)
+    moving_limits = subject.hardware.matmul_moving_elements
+    longest = moving_limits.get(subject.tensor("dst").dtype.name, moving_limits["f32"])
     if moving.free > longest:
         raise subject.exceed(
             f"Matmul moving free dimension {moving.free} of {subject.describe('moving')} exceeds "
@@ -71,7 +72,7 @@ def _destination(subject: Subject) -> None:
             f"{subject.describe('dst')} is {subject.tensor('dst').dtype.numpy}; "
             f"a matmul's dst must be {' or '.join(allowed)} on {subject.hardware.target}"
         )
-    if subject.hardware.generation < 4:
+    if subject.hardware.core_generation < 4:
         _one_bank(subject)
 
 

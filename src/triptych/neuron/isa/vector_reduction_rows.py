@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from triptych.neuron.isa.alu import ALU
 from triptych.neuron.isa.arithmetic import apply_alu, operations_work, reduce_in_order, reduction_work
 from triptych.neuron.isa.casts import widen
-from triptych.neuron.isa.checks import (
+from triptych.neuron.isa.functions import FUNCTIONS
+from triptych.neuron.isa.hardware import Engine
+from triptych.neuron.isa.row import Attributes, Cost, Flow, Subject, Values, number, output, row, tile, tile_or_number
+from triptych.neuron.isa.rules import (
     alu,
     arithmetic,
     comparison,
@@ -21,9 +24,6 @@ from triptych.neuron.isa.checks import (
     same_partitions,
     same_shape,
 )
-from triptych.neuron.isa.functions import FUNCTIONS
-from triptych.neuron.isa.hardware import Engine
-from triptych.neuron.isa.row import Attributes, Cost, Flow, Subject, Values, number, output, row, tile, tile_or_number
 
 _DVE = (Engine.VECTOR,)
 _ROW_RESULT = output("reduce_res", optional=True, free=1)
@@ -235,7 +235,7 @@ def _exact_indices(subject: Subject) -> None:
         _ROW_RESULT,
     ),
     attributes={"comp_op0": None, "comp_op1": None, "reduce_op": "maximum", "range_start": 0},
-    generation=3,
+    core_generation=3,
     checks=(
         same_shape("dst", "on_true_tile"),
         same_partitions("dst", "bound0", "bound1", "reduce_res"),
@@ -269,7 +269,7 @@ def range_select(operands: Values, attributes: Attributes) -> Mapping[str, NDArr
     engines=_DVE,
     operands=(output("dst"), tile("src"), tile_or_number("max_value"), _ROW_RESULT),
     attributes={"reduce_op": "add"},
-    generation=4,
+    core_generation=4,
     cost=Cost.UNPUBLISHED,
     checks=(
         same_shape("dst", "src"),

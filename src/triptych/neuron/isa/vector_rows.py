@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 from triptych.neuron.isa.alu import ALU, AluKind
 from triptych.neuron.isa.arithmetic import apply_alu, operations_work
 from triptych.neuron.isa.casts import widen
-from triptych.neuron.isa.checks import (
-    alu,
-    alu_operation,
-    arithmetic,
-    not_both_in_psum,
-    one_a_partition,
-    same_dtype,
-    same_shape,
-)
 from triptych.neuron.isa.hardware import Engine
 from triptych.neuron.isa.row import (
     Attributes,
@@ -37,6 +28,15 @@ from triptych.neuron.isa.row import (
     tile,
     tile_or_number,
     updated,
+)
+from triptych.neuron.isa.rules import (
+    alu,
+    alu_operation,
+    arithmetic,
+    not_both_in_psum,
+    one_a_partition,
+    same_dtype,
+    same_shape,
 )
 
 _DVE = (Engine.VECTOR,)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.neuron.isa.casts import widen
-from triptych.neuron.isa.checks import same_dtype, same_partitions, same_shape
 from triptych.neuron.isa.hardware import Engine
 from triptych.neuron.isa.row import Attributes, Cost, Flow, Subject, Values, number, output, row, tile, updated
+from triptych.neuron.isa.rules import same_dtype, same_partitions, same_shape
 
 _DVE = (Engine.VECTOR,)
 _SEARCHED = (8, 16384)

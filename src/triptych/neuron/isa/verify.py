@@ -60,10 +60,10 @@ def verify(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardwa
 
 def _check_names(subject: Subject) -> None:
     instruction, row = subject.instruction, subject.row
-    if subject.hardware.generation < row.generation:
+    if subject.hardware.core_generation < row.core_generation:
         raise subject.refuse(
-            f"needs NeuronCore-v{row.generation} (gen{row.generation}) or later; "
-            f"{subject.hardware.target} has NeuronCore-v{subject.hardware.generation}"
+            f"needs NeuronCore-v{row.core_generation} (gen{row.core_generation}) or later; "
+            f"{subject.hardware.target} has NeuronCore-v{subject.hardware.core_generation}"
         )
     if instruction.engine not in row.engines:
         able = ", ".join(engine.value for engine in row.engines)

@@ -8,9 +8,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.arrays import Handle, Storage
 from triptych.core.checks import Check, in_force, names_of
 from triptych.core.errors import ArgumentError, LaunchError, NkiLimitError, PlanError
+from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Argument, Launch, Program
 from triptych.neuron.isa.hardware import Hardware, Space, hardware

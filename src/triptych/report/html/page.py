@@ -8,12 +8,15 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from triptych.core.counters import Provenance
+from triptych.core.counter_table import PROVENANCES, Provenance
 from triptych.core.errors import TriptychError
+from triptych.core.languages import LANGUAGES
+from triptych.execution.launch_report import LaunchReport
+from triptych.model.traffic import LEVELS
+from triptych.report.columns import origins
 from triptych.report.groups import Group, groups_of
 from triptych.report.html.text import finish
-from triptych.report.html.views import MEANINGS, chip_views, launch_view
-from triptych.report.launch import Launch
+from triptych.report.html.views import chip_views, launch_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class _Ending:
 
 
 def page(
-    launches: Iterable[Launch],
+    launches: Iterable[LaunchReport],
     *,
     script: str,
     arguments: Sequence[str],
@@ -41,12 +44,16 @@ def page(
     scripts and anything from outside.
     """
     groups = groups_of(launches)
+    machines = tuple(dict.fromkeys(group.launch.record.machine for group in groups))
     return _environment().get_template("page.html.jinja").render(
         script=script,
         arguments=arguments,
         exit_status=exit_status,
         ending=None if error is None else _ending(error),
         legend=_legend(groups),
+        origins=origins(machines) if machines else "",
+        compulsory=[level.short for machine in machines for level in LEVELS[machine] if level.compulsory],
+        languages=LANGUAGES,
         chips=chip_views(groups),
         launches=[launch_view(group) for group in groups],
         launch_count=sum(len(group.numbers) for group in groups),
@@ -77,4 +84,4 @@ def _legend(groups: Iterable[Group]) -> list[tuple[str, str]]:
     """The provenances that occur, with what they mean, in the order of their definition."""
     counters = (counter for group in groups for counter in group.launch.counters.values())
     seen = {counter.provenance for counter in counters} | {Provenance.MODELLED}
-    return [(one.value, MEANINGS[one]) for one in Provenance if one in seen]
+    return [(one.value, PROVENANCES[one]) for one in Provenance if one in seen]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -10,26 +10,16 @@ from triptych.core.checks import Severity
 from triptych.core.counters import Counter, Provenance
 from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
+from triptych.execution.launch_report import LaunchReport
 from triptych.model import Roof
 from triptych.report.columns import COLUMNS, Origin, in_one_line
 from triptych.report.groups import Group
 from triptych.report.hot_lines import LINE_COLUMNS, HotLine, lines_of
 from triptych.report.html.chart import Chart, chart_of
-from triptych.report.launch import Launch
 from triptych.report.quantities import count, duration, extent, percent, rate, ratio, size
 
 LINES_SHOWN = 15
 """Of a launch's source lines, by cost; the JSON has them all."""
-
-MEANINGS: Mapping[Provenance, str] = {
-    Provenance.COUNTED_PTX: (
-        "exact, from the instructions, addresses and masks of the PTX that ran; the assembler of a real GPU may still "
-        "drop or merge some"
-    ),
-    Provenance.COUNTED_NKI: "exact, from the engine instructions and transfers that the kernel issued",
-    Provenance.MEASURED: "read from hardware",
-    Provenance.MODELLED: "computed from counts and the chip's peaks, every peak taken for achievable",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +185,7 @@ def launch_view(group: Group) -> LaunchView:
     )
 
 
-def _facts(launch: Launch) -> Iterable[tuple[str, str]]:
+def _facts(launch: LaunchReport) -> Iterable[tuple[str, str]]:
     record, roofline = launch.record, launch.roofline
     yield "language", record.language
     yield "compiled for", record.target
@@ -210,7 +200,7 @@ def _facts(launch: Launch) -> Iterable[tuple[str, str]]:
     yield "estimate", f"{duration(roofline.estimate_s)}, of which the floor is {percent(roofline.fraction)}"
 
 
-def _roofs(launch: Launch) -> Iterable[RoofView]:
+def _roofs(launch: LaunchReport) -> Iterable[RoofView]:
     roofline = launch.roofline
     whole = roofline.estimate_s or 1.0
     overhead = roofline.launch_overhead_s
@@ -250,7 +240,7 @@ def _finding(finding: Finding) -> FindingView:
     )
 
 
-def _counters(launch: Launch) -> Iterable[CounterView]:
+def _counters(launch: LaunchReport) -> Iterable[CounterView]:
     """The counted ones by their names, then those of the model."""
     yield from (_counter(name, counter) for name, counter in launch.counters.items())
     yield from (_counter(f"model.{name}", counter) for name, counter in launch.roofline.counters().items())

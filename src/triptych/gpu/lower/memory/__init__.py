@@ -5,7 +5,7 @@ lanes touch neighbouring elements or one element, and goes lane by lane otherwis
 left out, and stops the launch.
 """
 
-from triptych.gpu.lower.memory.access import GENERIC_SITES, Access, atomic_access, needed_by
+from triptych.gpu.lower.memory.access import GENERIC_SITES, Access, atomic_access, helper_space, needed_by
 from triptych.gpu.lower.memory.copies import build_copy, copy_name, needed_by_copy
 from triptych.gpu.lower.memory.counts import Phases, phases_of
 from triptych.gpu.lower.memory.helper import Helper
@@ -21,6 +21,7 @@ __all__ = [
     "copy_name",
     "emit_inline",
     "fallback_name",
+    "helper_space",
     "needed_by",
     "needed_by_copy",
     "phases_of",

@@ -17,6 +17,13 @@ PAIR_SHIFT = PAIR_BYTES.bit_length() - 1
 GENERIC_SITES = ("global", "shared", "local")
 """A generic access has three sites in a row, one for each space that it may reach."""
 
+_HELPER_SPACES = {"const": "global", "param": "global", "frame": "local"}
+
+
+def helper_space(space: str) -> str:
+    """The space of the helper that serves accesses to a space."""
+    return _HELPER_SPACES.get(space, space)
+
 
 @dataclass(frozen=True, slots=True)
 class Access:

@@ -1,0 +1,78 @@
+"""A GPU through the driver's own interface: assemble PTX text with ptxas, launch it, copy results back."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class DriverError(Exception):
+    """The driver or the assembler said no."""
+
+
+class Device:
+    """The first GPU. `launch` runs a kernel that takes two pointers: inputs and outputs."""
+
+    def __init__(self, target: str = "sm_90a") -> None:
+        """Opens a context; `target` is what PTX is assembled for."""
+        self.target = target
+        self._driver: Any = ctypes.CDLL("libcuda.so.1")
+        self._call("cuInit", 0)
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self._call("cuDeviceGet", ctypes.byref(device), 0)
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self._call("cuCtxSetCurrent", context)
+
+    def _call(self, name: str, *arguments: object) -> None:
+        status: int = getattr(self._driver, name)(*arguments)
+        if status:
+            raise DriverError(f"{name}: status {status}")
+
+    def assemble(self, text: str) -> bytes:
+        """The cubin of PTX text. Multiplications and additions are not contracted, so that each rounds by itself.
+
+        Raises:
+            DriverError: with the assembler's message.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            source, cubin = Path(folder, "row.ptx"), Path(folder, "row.cubin")
+            source.write_text(text)
+            command = ["ptxas", f"-arch={self.target}", "--fmad=false", "-O1", str(source), "-o", str(cubin)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise DriverError((done.stderr or done.stdout).replace(folder, "").strip())
+            return cubin.read_bytes()
+
+    def launch(
+        self, cubin: bytes, entry: str, inputs: NDArray[Any], outputs: NDArray[Any], grid: int, block: int
+    ) -> None:
+        """Runs a kernel to its end; `outputs` go there and come back.
+
+        Raises:
+            DriverError: where the driver says no.
+        """
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        self._call("cuModuleLoadData", ctypes.byref(module), cubin)
+        self._call("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
+        places = [self._copy_there(np.ascontiguousarray(array)) for array in (inputs, outputs)]
+        pointers = (ctypes.c_void_p * 2)(*(ctypes.addressof(place) for place in places))
+        self._call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, 0, None, pointers, None)
+        self._call("cuCtxSynchronize")
+        self._call("cuMemcpyDtoH_v2", ctypes.c_void_p(outputs.ctypes.data), places[1], ctypes.c_size_t(outputs.nbytes))
+        for place in places:
+            self._call("cuMemFree_v2", place)
+        self._call("cuModuleUnload", module)
+
+    def _copy_there(self, array: NDArray[Any]) -> ctypes.c_uint64:
+        place = ctypes.c_uint64()
+        size = ctypes.c_size_t(max(array.nbytes, 8))
+        self._call("cuMemAlloc_v2", ctypes.byref(place), size)
+        if array.nbytes:
+            self._call("cuMemcpyHtoD_v2", place, ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes))
+        return place

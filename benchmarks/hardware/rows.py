@@ -1,0 +1,45 @@
+"""The kernels whose results are recorded on a GPU: one for each arithmetic row of the table, as its tests run it.
+
+python benchmarks/hardware/rows.py BUNDLE.npz
+
+writes each row's PTX and operands, for `record_rows.py` on a machine that has a GPU and needs nothing of triptych.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu_table"))
+
+from row_kernel import kernel_of  # noqa: E402  (the tests' own writer of kernels)
+
+from triptych.gpu.isa import TABLE, Effect, Row  # noqa: E402
+
+
+def name_of(row: Row) -> str:
+    """A row's name in the record."""
+    return f"{row.syntax.partition(' ')[0]}:{row.types.replace(' ', ',')}"
+
+
+def main(bundle: Path) -> None:
+    """Writes the bundle."""
+    arrays: dict[str, NDArray[np.uint64]] = {}
+    kernels: list[dict[str, object]] = []
+    for row in TABLE:
+        if row.effect is Effect.NONE:
+            kernel = kernel_of(row)
+            number = len(kernels)
+            arrays[f"inputs{number}"] = kernel.inputs
+            opcodes = [instance.text for instance in kernel.instances]
+            kernels.append({"row": name_of(row), "text": kernel.text, "shape": kernel.shape, "opcodes": opcodes})
+    np.savez_compressed(bundle, kernels=np.array(json.dumps(kernels)), **arrays)  # type: ignore[arg-type]
+    print(f"{len(kernels)} kernels")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

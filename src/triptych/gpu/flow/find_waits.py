@@ -1,0 +1,123 @@
+"""Loops that may wait for other threads: whether they go on depends on memory that others can change meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triptych.gpu.flow.find_dominators import find_postdominators
+from triptych.gpu.flow.find_liveness import Registers
+from triptych.gpu.flow.find_loops import Edge
+from triptych.gpu.flow.graph import FlowGraph, instruction_effect
+from triptych.gpu.isa.table import Effect, find_form
+from triptych.gpu.syntax.ast import Instruction
+
+_OWN = frozenset(("local", "param", "const"))
+"""Spaces that no other thread writes."""
+_STRONG = frozenset(("volatile", "relaxed", "acquire", "mmio"))
+_WRITES = frozenset((Effect.STORE, Effect.ATOMIC, Effect.COPY))
+
+
+def find_waits(graph: FlowGraph, uses: Registers, defines: Registers) -> frozenset[Edge]:
+    """The back edges of loops that may wait.
+
+    Such a loop has an exit that depends, by data or by control, on what a load or an atomic operation in it gives. A
+    load counts if it is strong or if the loop orders accesses (compilers move other loads of one place out of a loop);
+    else, if the loop writes nothing and the address is the same in every iteration.
+
+    Args:
+        graph: the ordered graph.
+        uses: the registers that an instruction reads.
+        defines: the registers that an instruction writes.
+    """
+    seen = {block.index for block in graph.blocks if any(_observes(i) for i in block.instructions)}
+    if not seen:
+        return frozenset()
+    postdominators = find_postdominators(graph)
+    found: set[Edge] = set()
+    for block in graph.blocks:
+        for successor in block.successors:
+            if successor <= block.index:
+                cycle = _Cycle(graph, (block.index, successor), uses, defines, postdominators)
+                if not seen.isdisjoint(cycle.body) and cycle.waits():
+                    found.add((block.index, successor))
+    return frozenset(found)
+
+
+def _observes(instruction: Instruction) -> bool:
+    """Whether what it gives can be another thread's doing."""
+    form = find_form(instruction.mnemonic, instruction.modifiers)
+    if form is None or form.space in _OWN:
+        return False
+    if form.row.effect is Effect.ATOMIC:
+        return form.row.operands[0].is_destination
+    return form.row.effect is Effect.LOAD and not form.has("nc")
+
+
+def _is_strong(instruction: Instruction) -> bool:
+    if "param::func" in instruction.modifiers and not instruction.added:
+        return True  # the result of a function: it may have looked for itself
+    return instruction_effect(instruction) is Effect.ATOMIC or not _STRONG.isdisjoint(instruction.modifiers)
+
+
+class _Cycle:
+    """The blocks from which a back edge is reached without passing its target."""
+
+    def __init__(
+        self, graph: FlowGraph, edge: Edge, uses: Registers, defines: Registers, postdominators: Sequence[int]
+    ) -> None:
+        self.graph = graph
+        self.uses = uses
+        self.defines = defines
+        self.postdominators = postdominators
+        source, self.header = edge
+        self.body = {self.header, source}
+        stack = [source] if source != self.header else []
+        while stack:
+            for before in graph.predecessors[stack.pop()]:
+                if before not in self.body:
+                    self.body.add(before)
+                    stack.append(before)
+        self.exits = {b for b in self.body if any(s not in self.body for s in graph.successors[b])}
+
+    def waits(self) -> bool:
+        """Whether an exit depends on what the loop observes."""
+        instructions = [i for block in self.body for i in self.graph.blocks[block].instructions]
+        effects = {instruction_effect(i) for i in instructions}
+        changed = {name for i in instructions for name in self.defines(i)}
+        orders, writes = Effect.ORDER in effects, not _WRITES.isdisjoint(effects)
+        tainted: set[str] = set()
+        for i in instructions:
+            if _observes(i) and (_is_strong(i) or orders or not (writes or changed.intersection(self.uses(i)))):
+                tainted.update(self.defines(i))
+        return bool(tainted) and self._reaches_an_exit(tainted, instructions)
+
+    def _reaches_an_exit(self, tainted: set[str], instructions: Sequence[Instruction]) -> bool:
+        controlled: set[int] = set()
+        branches = [b for b in self.body if len(self.graph.successors[b]) > 1]
+        size = -1
+        while size != len(tainted) + len(controlled):
+            size = len(tainted) + len(controlled)
+            for i in instructions:
+                if not tainted.isdisjoint(self.uses(i)):
+                    tainted.update(self.defines(i))
+            for branch in branches:
+                if not tainted.isdisjoint(self.uses(self.graph.blocks[branch].instructions[-1])):
+                    if branch in self.exits:
+                        return True
+                    controlled |= self._controlled_by(branch)
+            for block in controlled:
+                for i in self.graph.blocks[block].instructions:
+                    tainted.update(self.defines(i))
+        return not self.exits.isdisjoint(controlled)
+
+    def _controlled_by(self, branch: int) -> set[int]:
+        """The loop's blocks between a branch and where its ways meet again."""
+        meeting = self.postdominators[branch]
+        found: set[int] = set()
+        stack = list(self.graph.successors[branch])
+        while stack:
+            block = stack.pop()
+            if block in self.body and block not in found and block not in (meeting, self.header):
+                found.add(block)
+                stack += self.graph.successors[block]
+        return found

@@ -1,0 +1,124 @@
+"""The heap of `malloc`: memory of the device that kernels allocate, which outlives their launches.
+
+As on a device there is one heap, for all modules of the process. It takes the size that the setting has when the heap
+is first used, and takes another only while nothing is allocated on it.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+import numpy as np
+
+from triptych.core.handles import Storage
+from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, POISON_BYTE
+from triptych.gpu.lower.records import GRANULE_BYTES
+
+
+class DeviceHeap:
+    """Allocations one behind the other; memory given back is used again, for allocations of the same size first."""
+
+    def __init__(self, size: int) -> None:
+        """`size` in bytes."""
+        granules = max(size // GRANULE_BYTES, 1)
+        self.storage = Storage("heap", FIRST_HEAP_ADDRESS, granules * GRANULE_BYTES)
+        self.memory = np.full(granules * GRANULE_BYTES, POISON_BYTE, np.uint8)
+        self.bounds = np.zeros((granules, 2), np.int64)
+        """By granule: the first address of the allocation that holds it, and the one behind its last; 0 where none
+        does. Generated code reads it."""
+        self.live: dict[int, int] = {}
+        """By address: the bytes of each allocation."""
+        self._lock = threading.Lock()
+        self._next = 0
+        self._free: dict[int, list[int]] = {}
+
+    def allocate(self, size: int) -> int:
+        """The address of `size` new bytes, 0 where there is no room."""
+        count = -(-size // GRANULE_BYTES)
+        with self._lock:
+            place = self._find(count)
+            if place is None:
+                return 0
+            address = self.storage.address + place * GRANULE_BYTES
+            self.bounds[place : place + count] = (address, address + size)
+            self.live[address] = size
+            return address
+
+    def _find(self, count: int) -> int | None:
+        """The first of `count` free granules."""
+        for merged in (False, True):
+            if merged:
+                self._merge()
+            if self._free.get(count):
+                return self._free[count].pop()
+            if self._next + count <= len(self.bounds):
+                self._next += count
+                return self._next - count
+        larger = [size for size, places in self._free.items() if size > count and places]
+        if not larger:
+            return None
+        size = min(larger)
+        place = self._free[size].pop()
+        self._free.setdefault(size - count, []).append(place + count)
+        return place
+
+    def _merge(self) -> None:
+        """Joins free granules that are neighbours; those at the end count as never used."""
+        pieces = sorted((place, size) for size, places in self._free.items() for place in places)
+        joined: list[tuple[int, int]] = []
+        for place, size in pieces:
+            if joined and sum(joined[-1]) == place:
+                joined[-1] = (joined[-1][0], joined[-1][1] + size)
+            else:
+                joined.append((place, size))
+        if joined and sum(joined[-1]) == self._next:
+            self._next = joined.pop()[0]
+        self._free = {}
+        for place, size in joined:
+            self._free.setdefault(size, []).append(place)
+
+    def release(self, address: int) -> bool:
+        """Gives an allocation back; False where none starts at the address."""
+        with self._lock:
+            size = self.live.pop(address, None)
+            if size is None:
+                return False
+            place, count = (address - self.storage.address) // GRANULE_BYTES, -(-size // GRANULE_BYTES)
+            self.bounds[place : place + count] = 0
+            self.memory[place * GRANULE_BYTES : (place + count) * GRANULE_BYTES] = POISON_BYTE
+            self._free.setdefault(count, []).append(place)
+            return True
+
+    def bounds_at(self, address: int) -> tuple[int, int]:
+        """The first address of the allocation that holds an address, and the one behind its last; 0 where none does."""
+        low, high = self.bounds[(address - self.storage.address) // GRANULE_BYTES].tolist()
+        return low, high
+
+    def nearest(self, address: int) -> tuple[int, int] | None:
+        """The address and the bytes of the allocation that is nearest to an address."""
+
+        def distance(item: tuple[int, int]) -> int:
+            start, size = item
+            return max(start - address, address - (start + size - 1), 0)
+
+        return min(self.live.items(), key=distance, default=None)
+
+
+@cache
+def _current() -> list[DeviceHeap]:
+    return []
+
+
+def device_heap(size: int) -> DeviceHeap:
+    """The heap, made with `size` bytes where there is none, or where nothing is allocated on another size's."""
+    heaps = _current()
+    if not heaps or (not heaps[0].live and len(heaps[0].memory) != max(size // GRANULE_BYTES, 1) * GRANULE_BYTES):
+        heaps[:] = [DeviceHeap(size)]
+    return heaps[0]
+
+
+def heap_in_use() -> DeviceHeap | None:
+    """The heap where something is allocated on it: any kernel may reach it."""
+    heaps = _current()
+    return heaps[0] if heaps and heaps[0].live else None

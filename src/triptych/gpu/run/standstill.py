@@ -1,0 +1,102 @@
+"""Who waits where: what is told when threads wait for each other and none can go on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.isa.table import Effect
+from triptych.gpu.lower.records import BARRIER_SHIFT, EXITED, WAITING, Barrier, Status, Warp
+from triptych.gpu.run.kernel import Kernel
+from triptych.gpu.run.slots import held_blocks
+from triptych.gpu.run.worker import LaunchState, Worker
+from triptych.gpu.syntax.ast import Instruction
+
+_LOOKS = (Effect.LOAD, Effect.ATOMIC)
+_MOST_TOLD = 8
+"""Places that are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """A kernel that does not move."""
+
+    places: str
+    """A line for each place where threads are: how many, doing what."""
+    first: Instruction | None
+    """Where most of them are."""
+
+
+def describe_standstill(kernel: Kernel, state: LaunchState, worker: Worker, *, only: int | None = None) -> Standstill:
+    """Where the threads are that a worker holds; of block `only`, where that is given."""
+    threads: Counter[tuple[str, int]] = Counter()
+    blocks: dict[tuple[str, int], set[int]] = {}
+    for number, warps, barriers in held_blocks(worker.slots, worker.context):
+        if only is None or number == only:
+            for warp in warps[warps[:, Warp.position("status")] != Status.DONE]:
+                for at, lanes in _places(warp):
+                    key = _tell(kernel, at, barriers)
+                    threads[key] += lanes
+                    blocks.setdefault(key, set()).add(number)
+    lines: list[str] = []
+    found = threads.most_common()
+    for (doing, line), count in found[:_MOST_TOLD]:
+        instruction = _instruction_at(kernel, line)
+        where = "" if instruction is None else f", {instruction.where}"
+        of = "" if state.geometry.blocks == 1 else f" of {_plural(len(blocks[doing, line]), 'block')}"
+        lines.append(f"  {_plural(count, 'thread')}{of} {doing}{where}")
+    if len(found) > _MOST_TOLD:
+        lines.append(f"  others at {_plural(len(found) - _MOST_TOLD, 'more place')}")
+    unstarted = state.geometry.blocks - min(state.geometry.blocks, state.next_block.value)
+    if unstarted and only is None:
+        lines.append(f"  {_plural(unstarted, 'block')} not started: {state.most_held} are held at once")
+    return Standstill("\n".join(lines), _instruction_at(kernel, found[0][0][1]) if found else None)
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _places(warp: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Each next block of a warp's live lanes, marked as in `next_blocks`, with its lanes."""
+    if warp[Warp.position("mode")]:
+        first = Warp.position("next_blocks_0")
+        following = warp[first : first + WARP_SIZE // 2].view(np.int32)
+        for at, lanes in Counter(following.tolist()).items():
+            if at != EXITED:
+                yield at, lanes
+        return
+    at, lanes = int(warp[Warp.position("resume")]), int(warp[Warp.position("mask")]).bit_count()
+    if warp[Warp.position("status")] == Status.WAITING:
+        at |= WAITING | int(warp[Warp.position("barrier")]) << BARRIER_SHIFT
+    yield at, lanes
+
+
+def _tell(kernel: Kernel, at: int, barriers: NDArray[np.int64]) -> tuple[str, int]:
+    """What lanes do at a place, and its PTX line."""
+    analysis = kernel.analysis
+    block = at & ((1 << BARRIER_SHIFT) - 1)
+    if at & WAITING:
+        number = at >> BARRIER_SHIFT & 15
+        arrived, wanted = (int(barriers[number, Barrier.position(name)]) for name in ("arrived", "threads"))
+        of = "threads of the block" if wanted < 0 else f"of {wanted} threads"
+        before = next(b for b in analysis.graph.blocks if b.waits and b.fall_through == block)
+        instruction = before.instructions[-1]
+        return f"wait at '{instruction.opcode}' (barrier {number}: {arrived} {of} have arrived)", instruction.line
+    bound = analysis.bound[block]
+    if bound and bound[0].membermask is not None:
+        return f"wait at '{bound[0].instruction.opcode}' for other lanes", bound[0].instruction.line
+    looks = [i.instruction for i in bound if i.effect in _LOOKS] or [i.instruction for i in bound]
+    if looks:
+        return f"loop at '{looks[0].opcode}'", looks[0].line
+    return "loop", 0
+
+
+def _instruction_at(kernel: Kernel, line: int) -> Instruction | None:
+    bound = (i.instruction for block in kernel.analysis.bound for i in block)
+    return next((i for i in bound if i.line == line), None)
