@@ -38,13 +38,8 @@ def page() -> str:
     group = cast("Any", typer.main.get_command(app))
     commands: Mapping[str, Any] = group.commands
     statuses = table(("exit status", "meaning"), [(str(status), text) for status, text in EXIT_STATUSES.items()])
-    return (
-        _HEAD
-        + statuses
-        + _BEHIND_STATUSES
-        + "".join(_section(name, command) for name, command in commands.items()).rstrip()
-        + "\n"
-    )
+    sections = "".join(_section(name, command) for name, command in commands.items())
+    return _HEAD + statuses + _BEHIND_STATUSES + sections.rstrip() + "\n"
 
 
 def _section(name: str, command: Any) -> str:  # noqa: ANN401  click's command, which typer vendors or not

@@ -12,9 +12,10 @@ from triptych.core.errors import TriptychError
 _HEAD = """\
 # Errors
 
-Every error that a user's input can cause is a class of `triptych.core.errors`, and also a name of `triptych`. An error holds `message` (what is wrong and what was expected), `where` (file and line, where known) and
-`hint` (what to do); `str(error)` is all three. The command line prints it without a traceback and exits with 2; under
-`triptych run` an error that the script does not catch is the script's own, and its exit status is 1.
+Every error that a user's input can cause is a class of `triptych.core.errors`, and a name of `triptych` too. An error
+holds `message` (what is wrong and what was expected), `where` (file and line, where known) and `hint` (what to do);
+`str(error)` is all three. The command line prints it without a traceback and exits with 2; under `triptych run` an
+error that the script does not catch is the script's own, and its exit status is 1.
 
 """
 _FAULTS = """\

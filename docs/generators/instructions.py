@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from generators.markdown import code, documentation, table
 from triptych.gpu.isa import MODULES, TABLE, Row
+from triptych.gpu.isa.calls import BAD_POINTER, HOST_FUNCTIONS
 
 _HEAD = """\
 # PTX instructions
@@ -21,6 +22,13 @@ may be the parts `{{a, b}}` of one value, `d|p` is a pair of which the second ma
 *FLOPs* are those of one lane. Sections are those of NVIDIA's PTX ISA manual.
 
 """
+_FUNCTIONS = """\
+## Functions that the host provides
+
+What a module may call without defining it. Any other function that it does not define is an `UnsupportedFeature` that
+names the function and the line.
+
+"""
 _HEADINGS = ("syntax", "types", "modifiers", "pipe", "FLOPs", "section", "meaning")
 
 
@@ -32,6 +40,8 @@ def page() -> str:
         rows = [row for row in TABLE if row.meaning.__module__ == module.__name__]
         title = documentation(module).partition("\n")[0]
         parts.append(f"## {title.rstrip('.')}\n\n{table(_HEADINGS, map(_cells, rows))}")
+    functions = ((code(f.prototype), f.summary) for f in HOST_FUNCTIONS.values() if f.name != BAD_POINTER)
+    parts.append(_FUNCTIONS + table(("prototype", "meaning"), functions))
     return head + "".join(parts).rstrip() + "\n"
 
 

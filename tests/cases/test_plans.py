@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ def test_cuda_in_another_process(tmp_path: Path) -> None:
     x, y = (generator.standard_normal(1000).astype(np.float32) for _ in range(2))
     kernel = tt.cuda.compile(SAXPY, arch="sm_80")["saxpy"].configure(grid=4, block=256)
     plan = kernel.plan(2.5, x, y, 1000)
+    assert [handle.storage.name for handle in plan.inputs] == ["x", "y"]
     outputs, said = run_elsewhere(tmp_path, plan, [x, y])
     report = kernel(2.5, x, y, 1000)
     assert np.array_equal(outputs[1], y)
@@ -73,6 +75,7 @@ def test_nki_in_another_process(tmp_path: Path) -> None:
     a, b = (generator.standard_normal((128, 64)).astype(np.float32) for _ in range(2))
     plan = scaled_sum.plan(a, b)
     assert [type(node) for node in plan.nodes] == [Allocate, Launch]
+    assert [handle.storage.name for handle in plan.inputs] == ["a", "b"]
     outputs, said = run_elsewhere(tmp_path, plan, [a, b])
     with tt.profile(chip="trn2") as profile:
         here = scaled_sum(a, b)
@@ -92,7 +95,10 @@ def test_a_call_runs_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = np.ones(64, np.float32), np.ones(64, np.float32)
     kernel = tt.cuda.compile(SAXPY, arch="sm_80")["saxpy"].configure(grid=1, block=64)
     kernel(2.0, x, y, 64)
-    assert seen == list(kernel.plan(2.0, x, y, 64).nodes)
+    (launch,) = kernel.plan(2.0, x, y, 64).nodes
+    assert isinstance(launch, Launch)
+    assert [replace(one, arguments=()) for one in seen] == [replace(launch, arguments=())]
+    assert launch.names == ("a", "x", "y", "n")
 
 
 def test_what_a_plan_allocates_keeps_its_address() -> None:
@@ -103,3 +109,21 @@ def test_what_a_plan_allocates_keeps_its_address() -> None:
     assert tt.data_ptr(first) == address
     assert tt.data_ptr(second) != address
     assert np.array_equal(second, np.full((128, 64), 16, np.float32))
+
+
+def test_equal_calls_have_equal_plans() -> None:
+    kernel = tt.cuda.compile(SAXPY, arch="sm_80")["saxpy"].configure(grid=4, block=256)
+    plans = [kernel.plan(2.5, np.zeros(1000, np.float32), np.zeros(1000, np.float32), 1000) for _ in range(2)]
+    assert len({tt.plans.digest(plan) for plan in plans}) == 1
+    assert tt.plans.digest(kernel.plan(2.5, np.zeros(1001, np.float32), np.zeros(1000, np.float32), 1000)) not in {
+        tt.plans.digest(plan) for plan in plans
+    }
+    shared = np.zeros(1000, np.float32)
+    assert [h.storage.name for h in kernel.plan(2.5, shared[500:], shared, 500).inputs] == ["x", "x"]
+
+
+def test_a_fault_names_the_argument_and_the_element() -> None:
+    kernel = tt.cuda.compile(SAXPY, arch="sm_80")["saxpy"].configure(grid=4, block=256)
+    x, y = np.zeros(1000, np.float32), np.zeros(1001, np.float32)
+    with pytest.raises(tt.MemoryFault, match=r"\(argument 1, x\).*as its element 1000 of 1000"):
+        kernel(2.5, x, y, 1001)

@@ -86,8 +86,9 @@ def test_a_faults_fields_are_its_finding_s_place() -> None:
         access="store", space="global", address=2**63 + 8, bytes=16, allocation="out",
     )  # fmt: skip
     assert Finding.of_fault(fault) == Finding(
-        "memcheck", MEMCHECK.severity, "what", where, frames, thread=(1, 2, 3), block=(4, 5, 6)
-    )
+        "memcheck", MEMCHECK.severity, "what", where, frames, thread=(1, 2, 3), block=(4, 5, 6), hint="do",
+        access="store", space="global", address=2**63 + 8, bytes=16, allocation="out",
+    )  # fmt: skip
     for one in (fault, pickle.loads(pickle.dumps(fault))):
         assert (one.message, one.where, one.hint, one.frames, one.kernel) == ("what", where, "do", frames, "k")
         assert (one.thread, one.block) == ((1, 2, 3), (4, 5, 6))

@@ -138,6 +138,21 @@ def test_options() -> None:
     assert newer.names == ("k<int>",)
 
 
+ANYWAY = ("-lineinfo", "--generate-line-info", "-default-device", "-std=c++20", "--std=c++14")
+
+
+@pytest.mark.parametrize("option", ANYWAY)
+def test_options_that_are_asked_for_anyway_can_be_given(option: str) -> None:
+    module = tt.cuda.compile('extern "C" __global__ void k(float *p) { *p = INFINITY; }', TARGET, [option])
+    assert module.names == ("k",)
+    assert ".loc" in module.ptx
+
+
+def test_a_name_of_a_template_is_no_option() -> None:
+    with pytest.raises(UsageError, match="expected a list of strings, got 'k<int>'"):
+        tt.cuda.compile("template <class T> __global__ void k(T *p) {}", TARGET, names="k<int>")
+
+
 def test_folders_of_headers_become_absolute() -> None:
     here = Path.cwd()
     assert listed(["-I", "saxpy<float>"]) == ("-I", "saxpy<float>")  # names are no options

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from triptych.chips import GpuChip, load
 from triptych.core.checks import CHECKS, in_force, names_of
 from triptych.core.counters import Counter, Counters, Provenance
-from triptych.core.errors import UnknownName
+from triptych.core.errors import UnknownName, UsageError
 from triptych.core.launches import LaunchRecord
 from triptych.core.settings import scope
+from triptych.execution.launch_report import LaunchReport
 from triptych.execution.profile import active_checks, active_chip, active_target, current, profile, record_launch
 
 
@@ -81,6 +83,18 @@ def test_report_shows_what_the_record_holds() -> None:
     assert report.roofline is report.roofline
     assert repr(report) == "<saxpy grid=(1, 1, 1) block=(32, 1, 1) on h100>"
     assert open_profile.findings == ()
+    assert repr(open_profile) == "<profile on h100: 1 launches, 0 findings>"
+    assert repr(report.chip) == "<h100: NVIDIA H100 SXM5 80 GB>"
+    assert len(repr(report.roofline)) < 200
+    assert "floor" in repr(report.roofline)
+
+
+def test_a_stopped_launch_has_no_roofline() -> None:
+    stopped = LaunchReport(replace(launch(), stopped=True), load("h100"), ("a remark",))
+    assert stopped.stopped
+    assert stopped.notes == ("a remark",)
+    with pytest.raises(UsageError, match="was stopped by a fault"):
+        _ = stopped.roofline
 
 
 def test_checks_are_known_by_name() -> None:
@@ -92,7 +106,7 @@ def test_checks_are_known_by_name() -> None:
             assert active_checks("gpu") == in_force("gpu")
     with profile(check=["memcheck", " memcheck "]) as twice:
         assert twice.checks == ("memcheck",)
-    with profile(check="") as none:
+    with profile(check=[]) as none:
         assert none.checks == ()
         assert names_of(active_checks("neuron")) == ("memcheck",)
     with profile() as unsaid:
@@ -102,8 +116,11 @@ def test_checks_are_known_by_name() -> None:
         assert every.checks == tuple(CHECKS)
     with pytest.raises(UnknownName, match="unknown check 'memchek'\n  did you mean memcheck"), profile(check="memchek"):
         pass
-    with pytest.raises(UnknownName, match="known: budget, deadlock, initcheck, memcheck"), profile(check="zzz"):
+    with pytest.raises(UnknownName, match="known: assert, budget, deadlock, initcheck, memcheck"), profile(check="zzz"):
         pass
+    for nothing in ("", " , "):
+        with pytest.raises(UsageError, match="names no check\n  known: memcheck, assert"), profile(check=nothing):
+            pass
 
 
 def test_unknown_chip() -> None:
@@ -154,3 +171,12 @@ def test_a_profile_that_names_no_chip_takes_the_innermost() -> None:
         record_launch(launch("gpu"))
     assert outer.launches[0].chip.name == "a100-80"
     assert outer.chip.name == "h100"
+
+
+def test_a_target_of_another_machine_is_told() -> None:
+    with scope(chip=None), profile(target="trn1") as asked:
+        record_launch(launch("gpu"))
+        record_launch(launch("neuron"))
+    gpu, neuron = asked.launches
+    assert gpu.remarks == ("The target trn1 is not the GPU's: what ran there was compiled for sm_80.",)
+    assert neuron.remarks == ()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from triptych.core.counter_table import COUNTER_ROW
 from triptych.core.dtypes import dtype_of
 from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
+from triptych.core.output import redirecting
 from triptych.core.plan import Argument, Launch, Program, Scalar, Struct
 from triptych.gpu import run_launch
 from triptych.gpu.oracle import run_launch_slowly
@@ -32,6 +33,8 @@ class Outcome:
 
     arrays: tuple[Array, ...]
     counters: Mapping[str, int]
+    text: str = ""
+    """What was printed."""
 
 
 def three(extents: Grid | int) -> tuple[int, int, int]:
@@ -66,6 +69,7 @@ def run_both(
     shared_bytes: int = 0,
     only: str = "",
     counted: bool = True,
+    cooperative: bool = False,
 ) -> Outcome:
     """Runs a kernel on both executors; the arrays given stay as they are. Fails where the two disagree.
 
@@ -74,11 +78,18 @@ def run_both(
     program = Program("gpu", text, "ptx", "sm_80")
     arguments, fast = place(given, AddressSpace())
     _, slow = place(given, AddressSpace())
-    launch = Launch("program", entry, three(grid), three(block), tuple(arguments), shared_bytes)
+    launch = Launch(
+        "program", entry, three(grid), three(block), tuple(arguments), shared_bytes, cooperative=cooperative
+    )
     if only == "oracle":
         run_launch_slowly(program, launch, slow)
-    record = run_launch(program, launch, fast)
-    tally = run_launch_slowly(program, launch, slow)
+    printed: list[str] = []
+    with redirecting(printed.append):
+        record = run_launch(program, launch, fast)
+    said: list[str] = []
+    with redirecting(said.append):
+        tally = run_launch_slowly(program, launch, slow)
+    assert said == printed
     assert tally.keys() <= COUNTER_ROW["gpu"].keys()
     arrays = [argument for argument in given if isinstance(argument, np.ndarray)]
     results: list[Array] = []
@@ -88,7 +99,7 @@ def run_both(
     counters = {name: int(c.value) for name, c in record.counters.items() if name not in NOT_COMPARED}
     differing = [n for n in sorted(counters.keys() | tally.keys()) if counters.get(n, 0) != tally.get(n, 0)]
     assert not counted or not differing, _explain(entry, differing, counters, tally)
-    return Outcome(tuple(results), counters)
+    return Outcome(tuple(results), counters, "".join(printed))
 
 
 def _explain(entry: str, names: Sequence[str], fast: Mapping[str, int], slow: Mapping[str, int]) -> str:

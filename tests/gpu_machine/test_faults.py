@@ -100,7 +100,7 @@ def test_an_access_out_of_bounds(
         assert fault.allocation is None
     else:
         assert fault.address == tt.data_ptr(p) + offset
-        assert f"'{fault.allocation}' (argument 0) at {tt.data_ptr(p):#x} of 256 bytes" in fault.message
+        assert f"'{fault.allocation}' (argument 0, p) at {tt.data_ptr(p):#x} of 256 bytes" in fault.message
     (finding,) = launch.findings
     assert (finding.check, finding.message) == ("memcheck", fault.message)
     assert (finding.where, finding.frames) == (fault.where, fault.frames)
@@ -131,7 +131,7 @@ def test_null_misaligned_and_read_only(module: tt.cuda.CudaModule) -> None:
     kept, _ = caught(module, "add_to_fixed", fixed, 1)
     assert isinstance(kept, tt.MemoryFault)
     assert (kept.address, kept.access) == (tt.data_ptr(fixed) + 4, "atomic")
-    assert f"lies in '{kept.allocation}' (argument 0), which is read-only" in kept.message
+    assert f"lies in '{kept.allocation}' (argument 0, p), which is read-only" in kept.message
 
 
 def test_a_trap_and_a_loop_without_an_end(module: tt.cuda.CudaModule) -> None:

@@ -51,7 +51,8 @@ def _choices(row: Row) -> list[list[tuple[str, ...]]]:
     order = [token for token in re.split(r"[.{}]+", row.syntax.partition(" ")[0])[1:] if token]
     types = iter([[(name,) for name in sorted(kinds)] for _, kinds in row.type_slots])
     found = [parts.pop(token, None) or next(types) for token in order]
-    assert not parts and next(types, None) is None, f"{row.syntax}: {parts}"
+    assert not parts, f"{row.syntax}: {parts}"
+    assert next(types, None) is None, row.syntax
     return found
 
 

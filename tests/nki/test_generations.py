@@ -340,3 +340,32 @@ def test_outside_of_a_kernel() -> None:
         nl.load(None)
     assert caught.value.where is not None
     assert caught.value.where.file == __file__
+
+
+def test_arguments_that_are_annotated_as_tiles_decide_which_form_a_call_has(trn2: Profile) -> None:
+    """`nc_match_replace8` of Beta 1 with its place of indices takes as many values as the other form without."""
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> object:
+        out = nl.ndarray((4, 16), dtype=nl.float32, buffer=nl.shared_hbm)
+        data = nl.load(a)
+        largest = nisa.max8(data)
+        replaced = nl.ndarray((4, 16), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.nc_match_replace8(replaced, data, largest, -1.0)
+        again = nisa.nc_match_replace8(data, largest, -1.0)
+        nl.store(out, nl.subtract(replaced, again))
+        return out
+
+    a = np.random.default_rng(3).permuted(np.arange(64, dtype=np.float32)).reshape(4, 16)
+    assert not kernel(a).any()
+
+
+def test_a_predicate_that_is_no_tile_is_no_destination_form() -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> object:
+        data = nl.load(a)
+        nisa.tensor_copy_predicated(data, data, 1.0)
+        return a
+
+    with pytest.raises(NkiError, match="predicate"):
+        kernel(np.zeros((4, 8), np.float32))

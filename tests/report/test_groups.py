@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
-from triptych.chips import load
 from triptych.core.checks import Severity
 from triptych.core.counters import Counters, counters_of
 from triptych.core.launches import LaunchRecord
@@ -28,7 +27,7 @@ def test_what_tells_launches_apart() -> None:
         gpu_launch(target="sm_80"),
         gpu_launch(values={**VEC_ADD, "barriers": 1}),
         gpu_launch(findings=(finding(Severity.NOTICE),)),
-        replace(gpu_launch(), passed_over=load("trn2")),
+        replace(gpu_launch(), remarks=("A remark.",)),
         gpu_launch(lines=(line("k.cu", 1, VEC_ADD),)),
         gpu_launch(lines=(line("k.cu", 2, VEC_ADD),)),
     ]

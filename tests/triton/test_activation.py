@@ -21,8 +21,8 @@ import triton.backends
 from triton.runtime import autotuner, jit
 
 import triptych
-from triptych.core.errors import UnknownName, UsageError
-from triptych.languages.triton import activate, deactivate
+from triptych.core.errors import UnknownName, UnsupportedFeature, UsageError
+from triptych.languages.triton import activate, deactivate, internals
 
 FUSION = "TRITON_DEFAULT_FP_FUSION"
 
@@ -168,7 +168,7 @@ print(*sorted(name for name in sys.modules if name.startswith("triptych")))
 def test_the_discovered_driver_is_ours_while_active(installed: dict[str, str]) -> None:
     code = """
 import triton
-from triptych.languages.triton import activate, deactivate
+from triptych.languages.triton import activate, deactivate, internals
 activate(chip="a100", target="sm_80")
 found = triton.backends.backends["triptych"].driver
 assert found.is_active() and isinstance(triton.runtime.driver.active, found)
@@ -193,3 +193,21 @@ with activate(target="sm_80"):
     assert isinstance(triton.jit(kernel), InterpretedFunction)
 """
     run_python(code, {**installed, "TRITON_INTERPRET": "1"})
+
+
+def test_a_triton_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(internals, "VERSION", (3, 5))
+    with pytest.raises(UnsupportedFeature, match=r"is too old: triptych works with 3\.6 to 3\.9"):
+        activate()
+
+
+def test_a_newer_triton_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(internals, "VERSION", (3, 10))
+    with pytest.warns(UserWarning, match=r"tried with Triton 3\.6 to 3\.9, not with"), activate():
+        pass
+
+
+@pytest.mark.parametrize("version", internals.TESTED)
+def test_the_ends_of_what_was_tried(version: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(internals, "VERSION", version)
+    internals.check_version()

@@ -42,6 +42,10 @@ class GpuChip:
     """Dense peaks by pipe: `f64`, `f32`, `f16`, `bf16`, and `tensor.` before a tensor core's dtype."""
     facts: Mapping[str, Fact]
 
+    def __repr__(self) -> str:
+        """The name and the title."""
+        return f"<{self.name}: {self.title}>"
+
     @property
     def machine(self) -> str:
         """The machine that runs this chip's programs."""
@@ -104,6 +108,10 @@ class NeuronChip:
     flops_per_s: Mapping[str, float]
     """Dense peaks of one core by engine: `tensor.` before a dtype, `vector`, `scalar`, `gpsimd`."""
     facts: Mapping[str, Fact]
+
+    def __repr__(self) -> str:
+        """The name and the title."""
+        return f"<{self.name}: {self.title}>"
 
     @property
     def machine(self) -> str:

@@ -89,5 +89,5 @@ def known_counters(*names: str) -> tuple[str, ...]:
     """
     for name in names:
         if name not in COUNTED:
-            raise UnknownCounter.of("counter", name, (*COUNTED, *NSIGHT_ALIASES))
+            raise UnknownCounter.of("counter", name, (*COUNTED, *NSIGHT_ALIASES), listed="docs/reference/counters.md")
     return names

@@ -17,6 +17,12 @@ Access = Literal["load", "store", "atomic"]
 """What an access does to memory."""
 
 
+_NEAR = 0.7
+"""How alike two names must be, from 0 to 1, for one to be taken for the other misspelt: `memchek`, not `synccheck`."""
+_MOST_LISTED = 24
+"""Names that an error lists."""
+
+
 class TriptychError(Exception):
     """Base of all errors of triptych that a user's input can cause."""
 
@@ -63,11 +69,22 @@ class UnknownName(UsageError):
     """A name (chip, check, kernel …) that is not known; near names are offered."""
 
     @classmethod
-    def of(cls, kind: str, name: str, known: Iterable[str], where: SourceLocation | None = None) -> UnknownName:
-        """The error for `name`, with the nearest of the `known` names as the advice."""
+    def of(
+        cls, kind: str, name: str, known: Iterable[str], where: SourceLocation | None = None, *, listed: str = ""
+    ) -> UnknownName:
+        """The error for `name`. Its advice: names that are near; else all `known` ones, or of many the nearest.
+
+        `listed` says where all of many stand, as a part of a sentence: `docs/reference/counters.md`.
+        """
         names = sorted(known)
-        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-        advice = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=_NEAR)
+        if near:
+            advice = f"did you mean {' or '.join(near)}?"
+        elif len(names) <= _MOST_LISTED:
+            advice = f"known: {', '.join(names)}"
+        else:
+            nearest = difflib.get_close_matches(name.lower(), names, n=5, cutoff=0.0)
+            advice = f"the nearest of {len(names)}: {', '.join(nearest)}" + (f"; all: {listed}" if listed else "")
         return cls(f"unknown {kind} '{name}'", where=where, hint=advice)
 
 

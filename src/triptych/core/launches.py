@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from triptych.core.checks import CHECKS, Check, Severity
 from triptych.core.counters import Counters
-from triptych.core.errors import KernelFault
+from triptych.core.errors import Access, KernelFault, MemoryFault
 from triptych.core.source import Index, SourceLocation
 
 
@@ -29,6 +29,18 @@ class Finding:
     """The thread in its block, where one is meant."""
     block: Index | None = None
     """The block in its grid, where one is meant."""
+    hint: str | None = None
+    """What to do."""
+    access: Access | None = None
+    """`load`, `store` or `atomic`: of a fault of memory, as are the following."""
+    space: str | None = None
+    """The memory that it reached for: `global`, `shared`, `local` or `param`."""
+    address: int | None = None
+    """Where the thread's access began, in bytes."""
+    bytes: int | None = None
+    """The bytes that the thread asked for."""
+    allocation: str | None = None
+    """The name of the nearest allocation, or of the one that may not be written."""
 
     def __post_init__(self) -> None:
         """Refuses a name that is not in the table."""
@@ -42,9 +54,15 @@ class Finding:
 
     @classmethod
     def of_fault(cls, fault: KernelFault) -> Finding:
-        """The finding of the launch that a fault stopped: the same message and place."""
+        """The finding of the launch that a fault stopped: the same message, place and advice."""
         check = fault.check
-        return cls(check.name, check.severity, fault.message, fault.where, fault.frames, fault.thread, fault.block)
+        told = cls(
+            check.name, check.severity, fault.message, fault.where, fault.frames, fault.thread, fault.block, fault.hint
+        )
+        if not isinstance(fault, MemoryFault):
+            return told
+        known = {name: getattr(fault, name) for name in ("access", "space", "address", "bytes", "allocation")}
+        return replace(told, **known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +90,5 @@ class LaunchRecord:
     findings: tuple[Finding, ...] = ()
     checks: tuple[str, ...] = ()
     """The names of the checks that were in force, those that are always on included."""
+    stopped: bool = False
+    """Whether a fault stopped it: then nothing is counted, and the fault is its finding."""

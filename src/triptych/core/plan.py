@@ -191,6 +191,8 @@ class Launch(NodeKind):
     """Dynamic shared memory of each block."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     cooperative: bool = False
+    names: tuple[str, ...] = ()
+    """What the author calls the arguments, in their order; none where that is not known. A claim, for messages."""
 
     @property
     def handles(self) -> tuple[Handle, ...]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from operator import index
 from pathlib import Path
+from typing import SupportsIndex, cast
 
-from triptych.core.errors import SettingError
+from triptych.core.errors import SettingError, UnknownName
 
 
 def usable_cores() -> int:
@@ -22,7 +24,7 @@ class Settings:
     """Every setting, with the environment variable that sets it."""
 
     chip: str | None = None
-    """TRIPTYCH_CHIP: whose roofline; a chip's name or the path of a TOML file. The default chip of the machine where it is
+    """TRIPTYCH_CHIP: whose roofline; a chip's name or the path of a TOML file, the machine's default chip where it is
     not said."""
     target: str | None = None
     """TRIPTYCH_TARGET: the compile target (`sm_80`), the chip's own where it is not said."""
@@ -34,6 +36,9 @@ class Settings:
     """TRIPTYCH_CACHE_BYTES: the most that the folder may hold; the least recently used go first. 0: no cache."""
     budget: int = 1 << 24
     """TRIPTYCH_BUDGET: the loop iterations that one warp may run before the launch counts as hung."""
+    trace_limit: int = 1 << 20
+    """TRIPTYCH_TRACE_LIMIT: the instructions and tensors of an NKI kernel's trace; a kernel with more counts as one that
+    never ends."""
     stack_bytes: int = 16 << 10
     """TRIPTYCH_STACK_BYTES: the stack of a thread in kernels whose functions call themselves (a device's limit is 1 KiB
     where a program does not set it)."""
@@ -43,33 +48,50 @@ class Settings:
     """TRIPTYCH_PRINTF_BYTES: what one launch may print; CUDA's own default. What is beyond is cut."""
 
 
-def _integer(name: str, default: int, least: int = 1) -> int:
-    text = os.environ.get(name)
-    if text is None:
-        return default
+_DEFAULT = Settings()
+_MAY_BE_ZERO = frozenset({"cache_bytes", "printf_bytes"})
+"""Whole numbers whose least is 0; that of all others is 1."""
+_VARIABLES: Mapping[str, str] = {"cache_folder": "TRIPTYCH_CACHE"}
+"""Variables that are not called as their setting is."""
+
+
+def _checked(name: str, value: object, shown: str) -> object:
+    """A setting's value, numbers and paths also from text; `shown` is how messages write it.
+
+    Raises:
+        SettingError: for a value that it does not take.
+    """
+    default = getattr(_DEFAULT, name)
+    if isinstance(default, Path):
+        if isinstance(value, str | Path) and str(value):
+            return Path(value).expanduser()
+        raise SettingError(f"{shown}: expected the path of a folder")
+    if isinstance(default, int):
+        least = 0 if name in _MAY_BE_ZERO else 1
+        number = _whole(value)
+        if number is None or number < least:
+            raise SettingError(f"{shown}: expected a whole number of {least} or more")
+        return number
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise SettingError(f"{shown}: expected a name")
+
+
+def _whole(value: object) -> int | None:
     try:
-        value = int(text, 0)
-    except ValueError:
-        value = least - 1
-    if value < least:
-        raise SettingError(f"{name}={text!r}: expected a whole number of {least} or more")
-    return value
+        return int(value, 0) if isinstance(value, str) else index(cast("SupportsIndex", value))
+    except (TypeError, ValueError):
+        return None
 
 
 def _read_environment() -> Settings:
-    base = Settings()
-    cache = os.environ.get("TRIPTYCH_CACHE")
-    return Settings(
-        chip=os.environ.get("TRIPTYCH_CHIP"),
-        target=os.environ.get("TRIPTYCH_TARGET"),
-        workers=_integer("TRIPTYCH_WORKERS", base.workers),
-        cache_folder=Path(cache).expanduser() if cache else base.cache_folder.expanduser(),
-        cache_bytes=_integer("TRIPTYCH_CACHE_BYTES", base.cache_bytes, least=0),
-        budget=_integer("TRIPTYCH_BUDGET", base.budget),
-        stack_bytes=_integer("TRIPTYCH_STACK_BYTES", base.stack_bytes),
-        heap_bytes=_integer("TRIPTYCH_HEAP_BYTES", base.heap_bytes),
-        printf_bytes=_integer("TRIPTYCH_PRINTF_BYTES", base.printf_bytes, least=0),
-    )
+    found: dict[str, object] = {"cache_folder": _DEFAULT.cache_folder.expanduser()}
+    for setting in fields(Settings):
+        variable = _VARIABLES.get(setting.name, f"TRIPTYCH_{setting.name.upper()}")
+        text = os.environ.get(variable)
+        if text:
+            found[setting.name] = _checked(setting.name, text, f"{variable}={text!r}")
+    return Settings(**found)  # type: ignore[arg-type]
 
 
 _current: ContextVar[Settings | None] = ContextVar("triptych_settings", default=None)
@@ -82,8 +104,18 @@ def settings() -> Settings:
 
 @contextmanager
 def scope(**changes: object) -> Generator[Settings]:
-    """Settings changed inside a `with` block: `with scope(workers=1): …`."""
-    changed = replace(settings(), **changes)  # type: ignore[arg-type]
+    """Settings changed inside a `with` block: `with scope(workers=1): …`.
+
+    Raises:
+        UnknownName: for a setting that there is not.
+        SettingError: for a value that a setting does not take.
+    """
+    names = [setting.name for setting in fields(Settings)]
+    for name in changes:
+        if name not in names:
+            raise UnknownName.of("setting", name, names)
+    checked = {name: _checked(name, value, f"{name}={value!r}") for name, value in changes.items()}
+    changed = replace(settings(), **checked)  # type: ignore[arg-type]
     token = _current.set(changed)
     try:
         yield changed

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from triptych.chips import Chip
-from triptych.core.checks import MACHINES
 from triptych.core.counters import Counters
+from triptych.core.errors import UsageError
 from triptych.core.launches import Finding, LaunchRecord, Line
 from triptych.model import Roofline, place
 
@@ -18,24 +18,32 @@ class LaunchReport:
 
     record: LaunchRecord
     chip: Chip
-    passed_over: Chip | None = None
-    """The chip that was asked for, where it has no machine that could run this launch."""
+    remarks: tuple[str, ...] = ()
+    """What was asked for and could not be: a chip or a target of another machine."""
 
     @cached_property
     def roofline(self) -> Roofline:
-        """The launch's place on the chip's roofline, computed when first asked for."""
+        """The launch's place on the chip's roofline, computed when first asked for.
+
+        Raises:
+            UsageError: for a launch that a fault stopped: nothing of it was counted to its end.
+        """
+        if self.stopped:
+            raise UsageError(
+                f"kernel '{self.kernel}' was stopped by a fault: the launch has no place on a roofline",
+                hint="ask launch.stopped before; launch.findings has the fault",
+            )
         return place(self.record, self.chip)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of its numbers must know."""
-        if self.passed_over is None:
-            return self.roofline.notes
-        kind = MACHINES[self.record.machine]
-        return (
-            f"{self.passed_over.title} is not {kind}'s: what ran there is placed on {self.chip.title}.",
-            *self.roofline.notes,
-        )
+        return self.remarks if self.stopped else (*self.remarks, *self.roofline.notes)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a fault stopped it: then it has no counters and no roofline."""
+        return self.record.stopped
 
     @property
     def kernel(self) -> str:
@@ -84,5 +92,5 @@ class LaunchReport:
 
     def __repr__(self) -> str:
         """The kernel, its grid and block, the chip and how many findings there are."""
-        findings = f", {len(self.findings)} findings" if self.findings else ""
+        findings = f", {len(self.findings)} finding{'s' * (len(self.findings) > 1)}" if self.findings else ""
         return f"<{self.kernel} grid={self.grid} block={self.block} on {self.chip.name}{findings}>"

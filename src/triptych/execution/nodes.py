@@ -14,6 +14,7 @@ from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Allocate, Choose, Constant, Copy, Fill, Launch, Plan, Program
 from triptych.execution.arrays import UNDEFINED_BYTE
+from triptych.execution.demangle import readable
 from triptych.execution.dispatch import execute
 from triptych.execution.host_memory import Bytes, view
 from triptych.execution.profile import active_chip
@@ -103,6 +104,9 @@ def _launch(program: Program, launch: Launch, state: State) -> None:
         state.records.append(execute(program, launch, state.buffers))
     except KernelFault as fault:
         state.records.append(stopped(program, launch, fault))
+        raise
+    except KeyboardInterrupt as stop:
+        stop.add_note(f"while kernel '{readable(launch.entry)}' ran")
         raise
 
 

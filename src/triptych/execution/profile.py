@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from triptych.chips import DEFAULT_BY_MACHINE, Chip, load
-from triptych.core.checks import CHECKS, Check, in_force
-from triptych.core.errors import UnknownName
+from triptych.core.checks import CHECKS, MACHINES, Check, in_force
+from triptych.core.errors import UnknownName, UsageError
 from triptych.core.launches import Finding, LaunchRecord
 from triptych.core.settings import settings
 from triptych.execution.launch_report import LaunchReport
@@ -28,6 +28,11 @@ class Profile:
     checks: tuple[str, ...] | None = None
     """The names of the checks that were asked for; None: nobody asked, and those on by default are in force."""
     launches: list[LaunchReport] = field(default_factory=list[LaunchReport])
+
+    def __repr__(self) -> str:
+        """The chips of its launches, how many there are and how many findings."""
+        chips = ", ".join(dict.fromkeys(launch.chip.name for launch in self.launches)) or self.chip.name
+        return f"<profile on {chips}: {len(self.launches)} launches, {len(self.findings)} findings>"
 
     @property
     def chip(self) -> Chip:
@@ -76,6 +81,7 @@ def profile(
 
     Raises:
         UnknownName: for a chip or a check that there is not.
+        UsageError: for a text of checks that names none.
     """
     outer = current()
     if chip is not None:
@@ -107,6 +113,8 @@ def _check_names(check: str | Iterable[str]) -> tuple[str, ...]:
     for name in found:
         if name not in CHECKS:
             raise UnknownName.of("check", name, CHECKS)
+    if not found and isinstance(check, str):
+        raise UsageError(f"check={check!r} names no check", hint=f"known: {', '.join(CHECKS)}; always on stays on")
     return tuple(found)
 
 
@@ -174,15 +182,21 @@ def record_launch(record: LaunchRecord) -> LaunchReport:
 
     A profile of which none was asked takes the innermost's, so that `triptych run` shows what the script chose.
     """
-    innermost = _asked(current())
-    report = _report(record, innermost)
+    inner = current()
+    innermost = _asked(inner)
+    report = _report(record, innermost, inner.target if inner is not None else settings().target)
     for open_profile in _open_profiles():
-        own = _report(record, open_profile.asked or innermost)
-        same = (own.chip, own.passed_over) == (report.chip, report.passed_over)
+        own = _report(record, open_profile.asked or innermost, open_profile.target)
+        same = (own.chip, own.remarks) == (report.chip, report.remarks)
         open_profile.launches.append(report if same else own)
     return report
 
 
-def _report(record: LaunchRecord, asked: Chip | None) -> LaunchReport:
-    chip = _chip_of(asked, record.machine)
-    return LaunchReport(record, chip, None if asked is None or asked is chip else asked)
+def _report(record: LaunchRecord, asked: Chip | None, target: str | None) -> LaunchReport:
+    chip, machine = _chip_of(asked, record.machine), MACHINES[record.machine]
+    remarks: list[str] = []
+    if asked is not None and asked.machine != record.machine:
+        remarks.append(f"{asked.title} is not {machine}'s: what ran there is placed on {chip.title}.")
+    if target is not None and machine_of(target) != record.machine:
+        remarks.append(f"The target {target} is not {machine}'s: what ran there was compiled for {record.target}.")
+    return LaunchReport(record, chip, tuple(remarks))

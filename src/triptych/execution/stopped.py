@@ -16,4 +16,5 @@ def stopped(program: Program, launch: Launch, fault: KernelFault) -> LaunchRecor
     return LaunchRecord(
         readable(launch.entry), program.machine, program.language, program.target, launch.grid, launch.block,
         launch.shared_bytes, Counters({}), (), (Finding.of_fault(fault),), names_of(active_checks(program.machine)),
+        stopped=True,
     )  # fmt: skip

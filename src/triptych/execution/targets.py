@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from triptych.chips import targets
@@ -29,6 +30,17 @@ def check_target(target: str, machine: str | None = None, capabilities: Sequence
         return target
     known = [f"sm_{one}" for one in capabilities] if machine != "neuron" else []
     known += targets("neuron") if machine != "gpu" else ()
-    if target not in known:
-        raise UnknownName.of("compile target", target, known)
-    return target
+    if target in known:
+        return target
+    near = _nearest(target, capabilities) if machine != "neuron" else ()
+    if near:
+        raise UnknownName(f"unknown compile target '{target}'", hint=f"did you mean {' or '.join(near)}?")
+    raise UnknownName.of("compile target", target, known)
+
+
+def _nearest(target: str, capabilities: Sequence[int]) -> list[str]:
+    """The three GPUs' targets whose numbers are nearest; none for what has no number."""
+    number = re.match(r"(?:sm|compute)_(\d+)", target)
+    if number is None:
+        return []
+    return [f"sm_{one}" for one in sorted(sorted(capabilities, key=lambda one: abs(one - int(number[1])))[:3])]

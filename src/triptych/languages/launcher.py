@@ -9,6 +9,7 @@ from typing import Protocol, SupportsIndex, cast
 
 from triptych.core.errors import ArgumentError, LaunchError, UsageError
 from triptych.core.plan import Launch, Plan, Program
+from triptych.core.relocate import relocated
 from triptych.execution.demangle import readable
 from triptych.execution.launch_report import LaunchReport
 from triptych.execution.memory import memory
@@ -57,6 +58,8 @@ class Kernel:
         self.entry = entry
         self.name = readable(entry.name)
         self._known = tuple(known)
+        named = all(parameter.name for parameter in known)
+        self._names = tuple(parameter.name or "" for parameter in known) if named else ()
 
     @property
     def signature(self) -> str:
@@ -146,6 +149,7 @@ class Kernel:
             shared_bytes=how.shared_bytes,
             cluster=how.cluster,
             cooperative=how.cooperative,
+            names=self._names,
         )
         return Plan.of_launch(self.program, launch)
 
@@ -170,10 +174,13 @@ class BoundKernel:
     def plan(self, *arguments: object) -> Plan:
         """The plan that a call with these arguments runs, without running it: no data in it, and it can be shipped.
 
+        Its storages are called as the parameters that they are passed for, and lie at addresses of its own, so that
+        equal calls have equal plans. A whole array stands for each view of it.
+
         Raises:
             ArgumentError: where the arguments do not fit the kernel's parameters.
         """
-        return self.kernel.plan(self.configuration, arguments)
+        return relocated(self.kernel.plan(self.configuration, arguments))
 
     def __call__(self, *arguments: object) -> LaunchReport:
         """Runs the kernel to its end on the simulated device; what it stores is in the arrays when this returns.
@@ -191,7 +198,7 @@ class BoundKernel:
             LaunchError: where the launch does not fit the chip in force or the kernel.
             KernelFault: where the kernel did what a device forbids.
         """
-        plan = self.plan(*arguments)
+        plan = self.kernel.plan(self.configuration, arguments)
         try:
             return run_plan_here(plan, memory()).launches[0]
         except LaunchError as error:

@@ -77,6 +77,13 @@ class Roofline:
     """Every level of memory, that of the headline first."""
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """The chip, what binds the launch, and the times in seconds."""
+        return (
+            f"<on {self.chip}: {self.bound} bound, {self.intensity:.3g} FLOP/byte; floor {self.floor_s:.3g} s,"
+            f" estimate {self.estimate_s:.3g} s, limited by {self.limited_by}>"
+        )
+
     @property
     def fraction(self) -> float:
         """Floor over estimate, from 0 to 1. It is 0 only where the launch does no work at all."""

@@ -12,6 +12,8 @@ from triptych.model.traffic import LEVELS, Level
 from triptych.report.quantities import count, duration, extent, percent, ratio, size
 
 ABSENT = "–"
+STOPPED = "stopped"
+"""In the place of the first figure of a launch that a fault stopped."""
 
 
 class Origin(Enum):
@@ -123,6 +125,15 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
 """By machine. Bytes by level of memory are told by the rows of `model/traffic.py`; those that are modelled are sums of
 counts, taken for the traffic of a memory behind ideal caches.
 """
+
+
+def cells_of(launch: LaunchReport) -> tuple[str, ...]:
+    """What stands under each column of the launch's machine; one that a fault stopped has no figures."""
+    columns = COLUMNS[launch.record.machine]
+    if not launch.stopped:
+        return tuple(column.cell(launch) for column in columns)
+    given = [column.cell(launch) for column in columns if column.origin is Origin.GIVEN]  # the first ones
+    return (*given, STOPPED, *[ABSENT] * (len(columns) - len(given) - 1))
 
 
 def origins(machines: Iterable[str]) -> str:

@@ -1,13 +1,30 @@
-"""What a run's findings come to."""
+"""What a run's findings come to, and the words around them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from triptych.core.checks import Severity
+from triptych.core.checks import CHECKS, MACHINES, Severity
+from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 
 
 def is_clean(launches: Iterable[LaunchReport]) -> bool:
     """Whether no launch has a finding worse than a notice."""
     return all(finding.severity is Severity.NOTICE for launch in launches for finding in launch.findings)
+
+
+def checks_that_looked(launches: Sequence[LaunchReport]) -> str:
+    """The checks that looked at each machine's launches: `memcheck, trap (GPU); memcheck, initcheck (NeuronCore)`."""
+    told: list[str] = []
+    for machine, title in MACHINES.items():
+        looked = {name for launch in launches if launch.record.machine == machine for name in launch.checks}
+        if looked:
+            told.append(f"{', '.join(name for name in CHECKS if name in looked)} ({title.removeprefix('the ')})")
+    return "; ".join(told) or "none"
+
+
+def place_told(message: str, where: SourceLocation) -> str:
+    """The place with the text of its line, unless the message ends with that already."""
+    text = where.text
+    return f"{where}" if not text or message.endswith(text) else f"{where}  {text}"

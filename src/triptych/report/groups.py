@@ -15,13 +15,13 @@ _RUNS_SHOWN = 6
 def identity(launch: LaunchReport) -> Hashable:
     """Equal for launches that are equal in everything reported, but for their source lines.
 
-    That is every field of the record, and the chips: all figures of a report are made of these.
+    That is every field of the record, the chip and the remarks: all that a report shows is made of these.
     """
-    record, chips = launch.record, (launch.chip, launch.passed_over)
+    record, chip = launch.record, launch.chip
     told = (getattr(record, field.name) for field in fields(record) if field.name != "lines")
     return (
         *(tuple(value.items()) if isinstance(value, Counters) else value for value in told),
-        *((chip.name, chip.title, tuple(chip.facts.items())) for chip in chips if chip is not None),
+        *(chip.name, chip.title, tuple(chip.facts.items()), launch.remarks),
     )
 
 

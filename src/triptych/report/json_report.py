@@ -14,6 +14,7 @@ from triptych.core.launches import Finding, Line
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 from triptych.model import Roofline
+from triptych.report.findings import is_clean
 
 SCHEMA = "triptych.run/1"
 """The document's `schema`: it changes when a reader would have to."""
@@ -34,17 +35,19 @@ def document(
     exit_status: int,
     error: BaseException | None = None,
 ) -> dict[str, Any]:
-    """The whole run: the script, its arguments, how it ended, and every launch that finished, in order.
+    """The whole run: the script, its arguments, how it ended, what the checks found, and every launch, in order.
 
     `error` is the exception that ended the script, a kernel's fault for instance, where one did.
     """
+    told = list(launches)
     return {
         "schema": SCHEMA,
         "script": script,
         "arguments": list(arguments),
         "exit_status": exit_status,
+        "clean": is_clean(told),
         "error": None if error is None else _error(error),
-        "launches": [launch_json(launch) for launch in launches],
+        "launches": [launch_json(launch) for launch in told],
     }
 
 
@@ -65,8 +68,9 @@ def launch_json(launch: LaunchReport) -> dict[str, Any]:
         "block": list(record.block),
         "shared_bytes": record.shared_bytes,
         "counters": _counters(record.counters),
-        "model": _counters(launch.roofline.counters()),
-        "roofline": _roofline(launch.roofline),
+        "stopped": launch.stopped,
+        "model": {} if launch.stopped else _counters(launch.roofline.counters()),
+        "roofline": None if launch.stopped else _roofline(launch.roofline),
         "notes": list(launch.notes),
         "lines": [_line(line) for line in record.lines],
         "checks": list(record.checks),
@@ -80,6 +84,7 @@ def _error(error: BaseException) -> dict[str, Any]:
     return {
         "kind": type(error).__name__,
         "message": ours.message if ours is not None else str(error),
+        "hint": ours.hint if ours is not None else None,
         "file": None if where is None else where.file,
         "line": None if where is None else where.line,
     }
@@ -132,4 +137,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "frames": _frames(finding.frames),
         "thread": None if finding.thread is None else list(finding.thread),
         "block": None if finding.block is None else list(finding.block),
+        "hint": finding.hint,
+        "access": finding.access,
+        "space": finding.space,
+        "address": finding.address,
+        "bytes": finding.bytes,
+        "allocation": finding.allocation,
     }

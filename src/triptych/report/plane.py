@@ -39,7 +39,9 @@ class Place:
 
 
 def place_of(launch: LaunchReport) -> Place | None:
-    """None for a launch without FLOPs or without bytes: it has no place on a log-log plane."""
+    """None for a launch without FLOPs or without bytes, and for a stopped one: they have no place on the plane."""
+    if launch.stopped:
+        return None
     roofline = launch.roofline
     if roofline.intensity <= 0 or roofline.estimate_s <= 0:
         return None
@@ -50,7 +52,7 @@ def ceilings_of(launches: Iterable[LaunchReport]) -> dict[float, tuple[str, ...]
     """The peaks in FLOP/s of the pipes that the launches use most, rising, each with the pipes that have it."""
     pipes: dict[float, dict[str, None]] = {}
     for launch in launches:
-        if launch.roofline.flops:
+        if not launch.stopped and launch.roofline.flops:
             pipes.setdefault(launch.roofline.peak_flops_per_s, {})[launch.roofline.pipe] = None
     return {peak: tuple(pipes[peak]) for peak in sorted(pipes)}
 

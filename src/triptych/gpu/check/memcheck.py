@@ -93,8 +93,17 @@ def _reason(kind: int, address: int, size: int, kernel: Kernel, state: LaunchSta
 
 
 def _name(storage: Storage, state: LaunchState) -> str:
-    argument = state.argument_of.get(storage.name)
-    return f"'{storage.name}'" if argument is None else f"'{storage.name}' (argument {argument})"
+    passed = state.argument_of.get(storage.name)
+    return f"'{storage.name}'" if passed is None else f"'{storage.name}' ({passed.label})"
+
+
+def _element(storage: Storage, state: LaunchState, address: int) -> str:
+    """Which element of the array the address would be, counted in the array's own type from where it was passed."""
+    passed = state.argument_of.get(storage.name)
+    if passed is None or passed.handle.ndim != 1 or not passed.handle.contiguous:
+        return ""
+    element = (address - passed.handle.data_ptr()) // passed.handle.dtype.bytes
+    return f", as its element {element} of {passed.handle.size}"
 
 
 def _owner(storages: Sequence[Storage], address: int) -> Storage | None:
@@ -111,6 +120,7 @@ def _outside(state: LaunchState, address: int) -> tuple[str, Storage | None]:
         return "is out of bounds", None
     nearest = min(arrays, key=lambda s: _distance(s, address))
     extent = f"{_name(nearest, state)} at {nearest.address:#x} of {nearest.size} bytes"
+    extent += _element(nearest, state, address)
     if nearest.address <= address < nearest.end:
         return f"is out of bounds: it reaches beyond the end of the allocation {extent}", nearest
     side = "after" if address >= nearest.end else "before"

@@ -107,7 +107,7 @@ class CallGraph:
 
     def is_recursive(self, caller: str, callee: str) -> bool:
         """Whether a call may come back to its caller before it returns."""
-        return caller == callee or caller in self.reach[callee]
+        return caller in self.reach[callee]
 
     @property
     def has_recursion(self) -> bool:

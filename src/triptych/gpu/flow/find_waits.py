@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from triptych.gpu.flow.find_dominators import find_postdominators
+from triptych.gpu.flow.find_dominators import find_tree
 from triptych.gpu.flow.find_liveness import Registers
 from triptych.gpu.flow.find_loops import Edge
 from triptych.gpu.flow.graph import FlowGraph, instruction_effect
@@ -32,12 +32,11 @@ def find_waits(graph: FlowGraph, uses: Registers, defines: Registers) -> frozens
     seen = {block.index for block in graph.blocks if any(_observes(i) for i in block.instructions)}
     if not seen:
         return frozenset()
-    postdominators = find_postdominators(graph)
     found: set[Edge] = set()
     for block in graph.blocks:
         for successor in block.successors:
             if successor <= block.index:
-                cycle = _Cycle(graph, (block.index, successor), uses, defines, postdominators)
+                cycle = _Cycle(graph, (block.index, successor), uses, defines)
                 if not seen.isdisjoint(cycle.body) and cycle.waits():
                     found.add((block.index, successor))
     return frozenset(found)
@@ -62,13 +61,10 @@ def _is_strong(instruction: Instruction) -> bool:
 class _Cycle:
     """The blocks from which a back edge is reached without passing its target."""
 
-    def __init__(
-        self, graph: FlowGraph, edge: Edge, uses: Registers, defines: Registers, postdominators: Sequence[int]
-    ) -> None:
+    def __init__(self, graph: FlowGraph, edge: Edge, uses: Registers, defines: Registers) -> None:
         self.graph = graph
         self.uses = uses
         self.defines = defines
-        self.postdominators = postdominators
         source, self.header = edge
         self.body = {self.header, source}
         stack = [source] if source != self.header else []
@@ -93,6 +89,7 @@ class _Cycle:
 
     def _reaches_an_exit(self, tainted: set[str], instructions: Sequence[Instruction]) -> bool:
         controlled: set[int] = set()
+        meetings = self._find_meetings()
         branches = [b for b in self.body if len(self.graph.successors[b]) > 1]
         size = -1
         while size != len(tainted) + len(controlled):
@@ -104,15 +101,27 @@ class _Cycle:
                 if not tainted.isdisjoint(self.uses(self.graph.blocks[branch].instructions[-1])):
                     if branch in self.exits:
                         return True
-                    controlled |= self._controlled_by(branch)
+                    controlled |= self._controlled_by(branch, meetings[branch])
             for block in controlled:
                 for i in self.graph.blocks[block].instructions:
                     tainted.update(self.defines(i))
         return not self.exits.isdisjoint(controlled)
 
-    def _controlled_by(self, branch: int) -> set[int]:
+    def _find_meetings(self) -> Mapping[int, int | None]:
+        """The block that all ways from each block through the rest of an iteration meet at, None: none does."""
+        blocks = sorted(self.body)
+        places = {block: place for place, block in enumerate(blocks) if block != self.header}
+        end = len(blocks)
+        ways = [sorted({places.get(s, end) for s in self.graph.successors[block]}) for block in blocks]
+        before: list[list[int]] = [[] for _ in range(end + 1)]
+        for place, following in enumerate(ways):
+            for successor in following:
+                before[successor].append(place)
+        tree = find_tree(before, [*ways, []], end)
+        return {block: blocks[tree[place]] if 0 <= tree[place] < end else None for place, block in enumerate(blocks)}
+
+    def _controlled_by(self, branch: int, meeting: int | None) -> set[int]:
         """The loop's blocks between a branch and where its ways meet again."""
-        meeting = self.postdominators[branch]
         found: set[int] = set()
         stack = list(self.graph.successors[branch])
         while stack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from triptych.gpu.flow.find_liveness import Registers
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks
@@ -26,7 +27,7 @@ def split_blocks(graph: FlowGraph, cuts: Callable[[Sequence[Instruction]], Seque
     starts = [0]
     for place in places:
         starts.append(starts[-1] + len(place))
-    pieces = tuple(range(first, last) for first, last in zip(starts, starts[1:], strict=False))
+    pieces = tuple(range(first, last) for first, last in pairwise(starts))
     blocks: list[Block] = []
     for block, place, numbers in zip(graph.blocks, places, pieces, strict=True):
         for number, first, end in zip(numbers, place, (*place[1:], len(block.instructions)), strict=True):

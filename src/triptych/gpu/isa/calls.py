@@ -122,8 +122,8 @@ def assertfail(host: Host, condition: int, file: int, line: int, function: int, 
 
 @_function("malloc", "b64", "b64")
 def malloc(host: Host, size: int) -> int:
-    """Memory of the device's heap; null where there is no room, and for 0 bytes."""
-    return host.allocate(size) if size else 0
+    """Memory of the device's heap; null where there is no room. 0 bytes have an address too, as on an H200."""
+    return host.allocate(size)
 
 
 @_function("free", "", "b64")

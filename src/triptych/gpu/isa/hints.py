@@ -1,6 +1,6 @@
 """What tells the hardware something and changes no value: fences, cache hints, and hints to the scheduler.
 
-Every access here takes effect at once and in program order, caches are not modelled, and kernels run alone.
+Every access of a thread takes effect in program order here, caches are not modelled, and kernels run alone.
 """
 
 from __future__ import annotations
@@ -35,16 +35,22 @@ def _hint(syntax: str, section: str, summary: str, groups: Mapping[str, str] | N
 
 # --- Order (PTX manual, 9.7.13.4) ---------------------------------------------------------------------------------
 
-_fence = partial(_hint, section="9.7.13.4")
-_ORDERS = "Orders memory accesses; here they already take effect in program order."
 _PROXIES = "Orders accesses of different kinds to the same memory; here they already take effect in program order."
-_fence("fence.scope", summary=_ORDERS, groups={"scope": _SCOPES})
-_fence("fence.order.scope", summary=_ORDERS, groups={"order": "sc acq_rel acquire release", "scope": _SCOPES})
-_fence("membar.level", summary=_ORDERS, groups={"level": "cta gl sys"})
+
+
+def _order(m: Machine[V], f: Form) -> None:
+    """Orders memory accesses."""
+    m.fence()
+
+
+_fence = partial(row, section="9.7.13.4", pipe=Pipe.CONTROL, effect=Effect.ORDER)
+_fence("fence.scope", groups={"scope": _SCOPES})(_order)
+_fence("fence.order.scope", groups={"order": "sc acq_rel acquire release", "scope": _SCOPES})(_order)
+_fence("membar.level", groups={"level": "cta gl sys"})(_order)
 for _mnemonic in ("fence", "membar"):
-    _fence(f"{_mnemonic}.proxy.alias", summary=_PROXIES)
+    _hint(f"{_mnemonic}.proxy.alias", "9.7.13.4", _PROXIES)
     _spaces = {"space": "global shared::cta shared::cluster"}
-    _fence(f"{_mnemonic}.proxy.async{{.space}}", summary=_PROXIES, groups=_spaces)
+    _hint(f"{_mnemonic}.proxy.async{{.space}}", "9.7.13.4", _PROXIES, _spaces)
 
 
 # --- Caches -------------------------------------------------------------------------------------------------------

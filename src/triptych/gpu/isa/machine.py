@@ -167,6 +167,10 @@ class Machine(Protocol[V]):
         """0 … 31, u32."""
         ...
 
+    def fence(self) -> None:
+        """Accesses before it take effect before those behind it, for the threads of other workers too."""
+        ...
+
     def active_mask(self) -> V:
         """The active lanes as bits, u32, the same in every lane."""
         ...

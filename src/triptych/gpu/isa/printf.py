@@ -2,7 +2,8 @@
 
 The conversions are C's (ISO C 17, 7.21.6.1), and the C library forms each number: the same library that formats what
 a real device's `printf` prints. Arguments lie one behind the other, each at a multiple of its size, as `vprintf` finds
-them (CUDA programming guide, formatted output).
+them (CUDA programming guide, formatted output). A device's own `printf` knows neither `hh`, `j`, `z` and `t` nor `.*`,
+and prints nonsense where they stand (seen on an H200); here they mean what they mean in C.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, number, vector
+from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, Emitter, number, vector
 from triptych.gpu.lower.records import (
     BARRIER_SHIFT,
     BARRIERS,
@@ -145,7 +145,7 @@ def _deliver(e: Emitter, place: ir.Value, warp: ir.Value, lanes: ir.Value) -> No
             with e.when(e.b.icmp_signed(">=", packed, _constant(0))):
                 kind = e.b.and_(packed, _constant(3))
                 # A predicate's lanes are 0 or -1 in the frame.
-                every, some = (e.b.neg(e.load_field(Barrier, place, name)) for name in ("every", "any"))
+                every, some = (e.b.sub(_constant(0), e.load_field(Barrier, place, name)) for name in ("every", "any"))
                 value = e.b.select(e.b.icmp_signed("==", kind, _constant(EVERY)), every, some)
                 counted = e.b.icmp_signed("==", kind, _constant(COUNT))
                 value = e.b.select(counted, e.load_field(Barrier, place, "count"), value)
@@ -159,16 +159,13 @@ def _build_settle(module: ir.Module) -> None:
     (context,) = e.function.args
     live = _count_live(e, context)
     completed = e.variable(I64, _constant(0))
-    with e.counted(_constant(BARRIERS)) as index:
-        arrivals = e.load_field(Context, context, "arrivals")
-        used = e.b.trunc(e.b.lshr(arrivals, index), I1)
-        with e.when(used):
-            place = _place_of(e, context, index)
-            whole = e.b.icmp_signed("<", e.load_field(Barrier, place, "threads"), _constant(0))
-            full = e.b.icmp_signed(">=", e.load_field(Barrier, place, "live"), live)
-            with e.when(e.b.and_(whole, full)):
-                e.intrinsic(_COMPLETE, VOID, [context, index])
-                e.b.store(e.b.add(e.get(completed, I64), _constant(1)), completed)
+    with e.each_lane(e.load_field(Context, context, "arrivals", I32)) as index:
+        place = _place_of(e, context, index)
+        whole = e.b.icmp_signed("<", e.load_field(Barrier, place, "threads"), _constant(0))
+        full = e.b.icmp_signed(">=", e.load_field(Barrier, place, "live"), live)
+        with e.when(e.b.and_(whole, full)):
+            e.intrinsic(_COMPLETE, VOID, [context, index])
+            e.b.store(e.b.add(e.get(completed, I64), _constant(1)), completed)
     e.b.ret(e.get(completed, I64))
 
 

@@ -449,6 +449,10 @@ class LlvmMachine:
         """See `Machine`."""
         return Value(ir.Constant(I32, 0), False, 1)
 
+    def fence(self) -> None:
+        """See `Machine`."""
+        self.b.fence("seq_cst")
+
     def active_mask(self) -> Value:
         """See `Machine`."""
         return Value(self.active, True)

@@ -222,11 +222,7 @@ class _Run:
                 need = e.intrinsic("triptych.step", I64, [self.context, warp])
                 with e.when(e.b.icmp_signed("!=", need, _constant(Need.NOTHING)), likely=False):
                     self._return(need)
-        with _each_warp(e, self.context) as (_, warp):  # a warp may have released one before it
-            status = e.load_field(Warp, warp, "status")
-            for kind, total in ((Status.WAITING, waiting), (Status.READY, ready)):
-                is_it = e.b.zext(e.b.icmp_signed("==", status, _constant(kind)), I64)
-                e.b.store(e.b.add(e.get(total, I64), is_it), total)
+            self._count(e.b.load(place, typ=I64), waiting, ready)
         any_waiting = e.b.icmp_signed(">", e.get(waiting, I64), _constant(0))
         any_ready = e.b.icmp_signed(">", e.get(ready, I64), _constant(0))
         stopped = self._is_stopped()
@@ -237,10 +233,19 @@ class _Run:
             with e.when(e.b.icmp_signed("!=", completed, _constant(0))):
                 e.b.branch(self.rounds)
         e.b.cbranch(any_ready, self.turn, look)
-        e.b.position_at_end(look)
+        e.b.position_at_end(look)  # warps that waited may have been released since by those behind them
+        with _each_warp(e, self.context) as (_, warp):
+            self._count(e.load_field(Warp, warp, "status"), waiting, ready)
+        with e.when(e.b.icmp_signed(">", e.get(ready, I64), _constant(0))):
+            e.b.branch(self.rounds)
         null, zero = ir.Constant(POINTER, None), _constant(0)
         e.intrinsic("triptych.fault", VOID, [self.context, null, _constant(FaultKind.DEADLOCK), zero, zero, zero])
         e.b.branch(self.finish)
+
+    def _count(self, status: ir.Value, waiting: ir.Value, ready: ir.Value) -> None:
+        for kind, total in ((Status.WAITING, waiting), (Status.READY, ready)):
+            is_it = self.e.b.zext(self.e.b.icmp_signed("==", status, _constant(kind)), I64)
+            self.e.b.store(self.e.b.add(self.e.get(total, I64), is_it), total)
 
     def _is_stopped(self) -> ir.Value:
         faulted = self.e.b.icmp_signed("!=", self.get("fault_kind"), _constant(0))

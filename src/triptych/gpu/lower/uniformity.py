@@ -100,6 +100,9 @@ class UniformityMachine:
         """0, 1, 2 …"""
         return Uniformity(1)
 
+    def fence(self) -> None:
+        """No value."""
+
     def active_mask(self) -> Uniformity:
         """The same in all lanes."""
         return UNIFORM

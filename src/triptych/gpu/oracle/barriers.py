@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     from triptych.gpu.oracle.warp import Warp
 
 MOST = 16
+
+
+class State(Enum):
+    """What a warp does between two runs."""
+
+    READY = "ready"
+    WAITING = "waiting"
+    """At barriers of the block."""
+    DONE = "done"
 
 
 @dataclass(slots=True)
@@ -80,6 +90,8 @@ class Barriers:
                 for lane in np.flatnonzero(lanes):
                     _give(warp, int(lane), phase.holds)
             warp.waiting[lanes] = -1
+            if lanes.any():
+                warp.state = State.READY
 
     def settle(self) -> bool:
         """Completes the barriers at which all live threads have arrived; whether there was one."""

@@ -210,6 +210,9 @@ class NumpyMachine:
         """See `Machine`."""
         return np.arange(LANES, dtype=np.uint32)
 
+    def fence(self) -> None:
+        """See `Machine`; one thread runs all."""
+
     def active_mask(self) -> Lanes:
         """See `Machine`."""
         return self.ballot(self.constant(PRED, 1))

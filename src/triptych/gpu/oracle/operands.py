@@ -32,6 +32,8 @@ class Coordinates:
     shared_bytes: int
     dynamic_bytes: int
     """Of the shared memory, the bytes that the launch added."""
+    grid_workspace: int = 0
+    """The address of what cooperative launches count arrivals in."""
 
     @property
     def threads(self) -> int:
@@ -64,7 +66,9 @@ class Coordinates:
         x, y, _ = self.block
         lanes = {
             "%tid.x": thread % x, "%tid.y": thread // x % y, "%tid.z": thread // (x * y), "%laneid": np.arange(LANES),
-            "%warpid": np.full(LANES, self.warp), "%nwarpid": np.full(LANES, -(-self.threads // LANES)),
+            "%warpid": np.full(LANES, self.warp), "%envreg1": np.full(LANES, self.grid_workspace >> 32),
+            "%envreg2": np.full(LANES, self.grid_workspace & 0xFFFF_FFFF),
+            "%nwarpid": np.full(LANES, -(-self.threads // LANES)),
             "%total_smem_size": np.full(LANES, self.shared_bytes),
             "%dynamic_smem_size": np.full(LANES, self.dynamic_bytes),
         }  # fmt: skip

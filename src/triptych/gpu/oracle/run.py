@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
 
@@ -14,8 +14,8 @@ from triptych.core.handles import Storage
 from triptych.core.output import write_output
 from triptych.core.plan import Launch, Program
 from triptych.core.settings import settings
-from triptych.gpu.hardware import POISON_BYTE
-from triptych.gpu.oracle.barriers import Barriers
+from triptych.gpu.hardware import GRID_WORKSPACE, GRID_WORKSPACE_BYTES, POISON_BYTE
+from triptych.gpu.oracle.barriers import Barriers, State
 from triptych.gpu.oracle.counting import Counts
 from triptych.gpu.oracle.host import Device
 from triptych.gpu.oracle.machine import NumpyMachine
@@ -24,10 +24,11 @@ from triptych.gpu.oracle.operands import Coordinates, Registers
 from triptych.gpu.oracle.program import Kernel, read_kernel
 from triptych.gpu.oracle.values import LANES
 from triptych.gpu.oracle.variable_layout import VariableLayout, lay_out_variables, pack_arguments
-from triptych.gpu.oracle.warp import PATIENCE, State, Warp
+from triptych.gpu.oracle.warp import PATIENCE, Warp
 
 Tally = Mapping[str, int]
 """Counters by the names that a launch's record gives them."""
+_WORKSPACE = Storage("grid workspace", GRID_WORKSPACE, GRID_WORKSPACE_BYTES, writable=True)
 
 
 def run_launch_slowly(program: Program, launch: Launch, memory: Mapping[Storage, Bytes]) -> Tally:
@@ -43,7 +44,8 @@ def run_launch_slowly(program: Program, launch: Launch, memory: Mapping[Storage,
     kernel = read_kernel(program.text, launch.entry)
     layout = lay_out_variables(kernel.module, kernel.function)
     parameters = pack_arguments(kernel.function, layout, launch.arguments)
-    device = Device({**memory, **layout.memory})
+    workspace = {_WORKSPACE: np.zeros(_WORKSPACE.size, np.uint8)} if launch.cooperative else {}
+    device = Device({**memory, **layout.memory, **workspace})
     counts = Counts()
     nx, ny, nz = launch.grid
     with np.errstate(all="ignore"):
@@ -78,25 +80,19 @@ class Block:
 
     warps: list[Warp]
     barriers: Barriers
-    ended: set[Warp] = field(default_factory=set[Warp])
 
     def run(self) -> bool:
         """Runs until all its warps have ended, which it gives, or nothing but waiting is left."""
         while True:
-            ready = False
             for warp in self.warps:
-                if warp not in self.ended and (warp.live & (warp.waiting < 0)).any():
-                    state = warp.run()
-                    if state is State.DONE:
-                        self.ended.add(warp)
-            left = [warp for warp in self.warps if warp not in self.ended]
-            if not left:
+                if warp.state is State.READY:
+                    warp.state = warp.run()
+            states = {warp.state for warp in self.warps}
+            if states == {State.DONE}:
                 return True
-            waits = [warp for warp in left if not (warp.live & (warp.waiting < 0)).any()]
-            if waits and self.barriers.settle():
+            if State.WAITING in states and self.barriers.settle():
                 continue
-            ready = len(waits) < len(left)
-            if not ready:
+            if State.READY not in {warp.state for warp in self.warps}:
                 raise DeadlockError("threads of a block wait at barriers for each other")
             return False
 
@@ -119,7 +115,8 @@ def _start_block(
         local = np.full((LANES, layout.local_bytes + stack), POISON_BYTE, np.uint8)
         memory = WarpMemory(device.storages, parameters, shared, local, counts)
         coordinates = Coordinates(
-            launch.grid, launch.block, block_index, index, shared.size, launch.shared_bytes
+            launch.grid, launch.block, block_index, index, shared.size, launch.shared_bytes,
+            GRID_WORKSPACE if launch.cooperative else 0,
         )  # fmt: skip
         registers = Registers(kernel.function.registers, layout.addresses, coordinates)
         lanes = min(threads - index * LANES, LANES)

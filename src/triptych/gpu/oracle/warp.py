@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.calls import HostFault
 from triptych.gpu.isa.table import Effect
 from triptych.gpu.isa.types import U64
-from triptych.gpu.oracle.barriers import Barriers
+from triptych.gpu.oracle.barriers import Barriers, State
 from triptych.gpu.oracle.counting import Counts
 from triptych.gpu.oracle.host import Device, LaneHost
 from triptych.gpu.oracle.machine import NumpyMachine
@@ -21,18 +20,8 @@ from triptych.gpu.oracle.operands import Registers
 from triptych.gpu.oracle.program import Kernel
 from triptych.gpu.oracle.values import LANES, Lanes, Mask, convert
 
-
 PATIENCE = 64
 """Iterations of loops that wait, until other warps run."""
-
-
-class State(Enum):
-    """What a warp does between two runs."""
-
-    READY = "ready"
-    WAITING = "waiting"
-    """At barriers of the block."""
-    DONE = "done"
 
 
 class Warp:
@@ -56,6 +45,7 @@ class Warp:
         self.waits_at: list[BoundInstruction | None] = [None] * LANES
         self.fuel = settings().budget
         self.patience = PATIENCE
+        self.state = State.READY
         self.offset = 0
         """Lanes at blocks from here on run before the others."""
         self.ran = False

@@ -35,7 +35,7 @@ class DeviceHeap:
 
     def allocate(self, size: int) -> int:
         """The address of `size` new bytes, 0 where there is no room."""
-        count = -(-size // GRANULE_BYTES)
+        count = _granules(size)
         with self._lock:
             place = self._find(count)
             if place is None:
@@ -84,7 +84,7 @@ class DeviceHeap:
             size = self.live.pop(address, None)
             if size is None:
                 return False
-            place, count = (address - self.storage.address) // GRANULE_BYTES, -(-size // GRANULE_BYTES)
+            place, count = (address - self.storage.address) // GRANULE_BYTES, _granules(size)
             self.bounds[place : place + count] = 0
             self.memory[place * GRANULE_BYTES : (place + count) * GRANULE_BYTES] = POISON_BYTE
             self._free.setdefault(count, []).append(place)
@@ -103,6 +103,11 @@ class DeviceHeap:
             return max(start - address, address - (start + size - 1), 0)
 
         return min(self.live.items(), key=distance, default=None)
+
+
+def _granules(size: int) -> int:
+    """The granules of an allocation; one of 0 bytes has an address too."""
+    return max(-(-size // GRANULE_BYTES), 1)
 
 
 @cache

@@ -11,8 +11,8 @@ from triptych.core.checks import Check, in_force, names_of
 from triptych.core.errors import ArgumentError, LaunchError, UnsupportedFeature
 from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
-from triptych.core.plan import Argument, Launch, Program, Struct
 from triptych.core.output import write_output
+from triptych.core.plan import Argument, Launch, Program, Struct
 from triptych.core.progress import reporting
 from triptych.core.settings import settings
 from triptych.gpu.hardware import GRID_WORKSPACE, LOCAL_BYTES, WARP_SIZE
@@ -25,7 +25,7 @@ from triptych.gpu.run.module import Parameter
 from triptych.gpu.run.printed_text import PrintedText
 from triptych.gpu.run.slots import HELD_BYTES, slot_bytes
 from triptych.gpu.run.variables import grid_workspace, memory_of
-from triptych.gpu.run.worker import LaunchState, build_storage_table
+from triptych.gpu.run.worker import LaunchState, build_storage_table, passed_arrays
 from triptych.gpu.run.workers import run_workers
 
 _CHECKS_BY_DEFAULT = in_force("gpu")
@@ -68,10 +68,9 @@ def run_launch(
     now = settings()
     heap = device_heap(now.heap_bytes) if kernel.facts.host_calls & {"malloc", "free"} else heap_in_use()
     table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, heap)
-    handles = [(a.storage.name, index) for index, a in enumerate(launch.arguments) if isinstance(a, Handle)]
     state = LaunchState(
         geometry, table, parameters, variables.addresses, now.budget,
-        _most_held(kernel, geometry, resident_blocks, cooperative=launch.cooperative), dict(reversed(handles)),
+        _most_held(kernel, geometry, resident_blocks, cooperative=launch.cooperative), passed_arrays(launch),
         GRID_WORKSPACE if launch.cooperative else 0, heap, PrintedText(now.printf_bytes),
     )  # fmt: skip
     try:

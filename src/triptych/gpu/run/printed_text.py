@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class _BlockText:
-    """One block's text in the order of execution, and the bytes that had no room."""
+    """One block's text in the order of execution."""
 
     pieces: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
-    dropped: int = 0
+    """Bytes that found room as far as the block alone goes."""
+    overflow: int = 0
+    """Those that did not."""
+    is_kept: bool = True
+    """Whether its text may still be among the first bytes of the launch."""
 
 
 class PrintedText:
@@ -22,32 +26,33 @@ class PrintedText:
         """At most `most` bytes are kept, of the first blocks."""
         self._most = most
         self._blocks: dict[int, _BlockText] = {}
-        self._size = 0
+        self._held = 0
         self._lock = threading.Lock()
 
     def write(self, block: int, text: bytes) -> bool:
         """Adds to a block's text; False where the block alone has printed all that there is room for."""
         with self._lock:
             own = self._blocks.setdefault(block, _BlockText())
-            if own.dropped or own.size + len(text) > self._most:
-                own.dropped += len(text)
+            if own.overflow or own.size + len(text) > self._most:
+                own.overflow += len(text)
                 return False
-            own.pieces.append(text)
             own.size += len(text)
-            self._size += len(text)
-            if self._size > 2 * self._most:
-                self._prune()
+            if own.is_kept:
+                own.pieces.append(text)
+                self._held += len(text)
+                if self._held > 2 * self._most:
+                    self._prune()
             return True
 
     def _prune(self) -> None:
         """Lets go of what can no longer be among the first bytes: blocks before it have printed enough."""
-        before = self._size = 0
+        before = self._held = 0
         for _, own in sorted(self._blocks.items()):
-            before += own.size
-            if before - own.size > self._most:
-                own.dropped += sum(map(len, own.pieces))
+            if before > self._most:
+                own.is_kept = False
                 own.pieces.clear()
-            self._size += sum(map(len, own.pieces))
+            before += own.size
+            self._held += own.size if own.is_kept else 0
 
     def collect(self, last_block: int | None = None) -> str:
         """The text up to and with a block, in the order of the blocks; what was cut is told at its end."""
@@ -62,7 +67,7 @@ class PrintedText:
                 else:
                     kept.append(piece)
                     room -= len(piece)
-            dropped += own.dropped
+            dropped += own.overflow + (0 if own.is_kept else own.size)
         text = b"".join(kept).decode(errors="replace")
         if dropped:
             newline = "" if not text or text.endswith("\n") else "\n"

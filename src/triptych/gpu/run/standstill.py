@@ -67,7 +67,8 @@ def _places(warp: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     if warp[Warp.position("mode")]:
         first = Warp.position("next_blocks_0")
         following = warp[first : first + WARP_SIZE // 2].view(np.int32)
-        for at, lanes in Counter(following.tolist()).items():
+        places: list[int] = following.tolist()
+        for at, lanes in Counter(places).items():
             if at != EXITED:
                 yield at, lanes
         return

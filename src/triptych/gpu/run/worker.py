@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.handles import Storage
+from triptych.core.handles import Handle, Storage
+from triptych.core.plan import Launch
 from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, PAIR_BYTES, PARAM_WINDOW, WARP_SIZE
 from triptych.gpu.lower.records import NO_STOP, SCRATCH_BYTES, Context, Site, Slot, StorageRow
 from triptych.gpu.run.geometry import Geometry
@@ -100,9 +101,27 @@ class Worker:
 
     def count_doings(self) -> int:
         """A number that changes when the worker does more than wait."""
-        fields = [Site.position(name) for name in ("requests", "contiguous", "broadcast")]
-        written = int(self.sites[np.ix_(self.writing, fields)].sum()) if len(self.writing) else 0
-        return self.context.progress + written
+        written = self.sites[self.writing]
+        requests = (written[:, Site.position(name)].sum() for name in ("requests", "contiguous", "broadcast"))
+        return self.context.progress + int(sum(requests))
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An array as the kernel received it; `label` is how messages call it: `argument 1, x`."""
+
+    label: str
+    handle: Handle
+
+
+def passed_arrays(launch: Launch) -> Mapping[str, Passed]:
+    """The first argument that each storage was passed as, by the storage's name."""
+    found: dict[str, Passed] = {}
+    for position, argument in enumerate(launch.arguments):
+        if isinstance(argument, Handle):
+            name = f", {launch.names[position]}" if position < len(launch.names) else ""
+            found.setdefault(argument.storage.name, Passed(f"argument {position}{name}", argument))
+    return found
 
 
 @dataclass(slots=True)
@@ -116,7 +135,7 @@ class LaunchState:
     budget: int
     most_held: int
     """Blocks that all workers together may hold at once."""
-    argument_of: Mapping[str, int]
+    argument_of: Mapping[str, Passed]
     """The kernel's argument that each storage was first passed as, by the storage's name."""
     grid_workspace: int = 0
     """The address of what grid-wide barriers count in, 0 where the launch is not cooperative."""

@@ -35,6 +35,8 @@ class Capture:
     program: Program
     grid: tuple[int, int, int]
     inputs: tuple[Handle, ...]
+    names: tuple[str, ...]
+    """What the author calls the inputs."""
     outputs: tuple[OutputSpec, ...]
     structure: type[tuple[object, ...]] | type[list[object]] | None
     """How the kernel returns several tensors; None where it returns one or nothing."""
@@ -52,7 +54,8 @@ class Capture:
         """
         made = [_reserve(spec, memory) for spec in self.new_outputs]
         arguments = (*self.inputs, *made)
-        launch = Launch(self.kernel, self.kernel, self.grid, (1, 1, 1), arguments)
+        names = (*self.names, *(spec.name for spec in self.new_outputs))
+        launch = Launch(self.kernel, self.kernel, self.grid, (1, 1, 1), arguments, names=names)
         nodes = (*(Allocate(handle.storage) for handle in made), launch)
         outputs = tuple(arguments[spec.argument] for spec in self.outputs)
         return Plan(nodes, {self.kernel: self.program}, self.inputs, outputs)

@@ -14,6 +14,7 @@ from triptych.core.errors import ArgumentError, NkiError
 from triptych.core.handles import Handle
 from triptych.core.languages import NKI
 from triptych.core.plan import Plan, Program
+from triptych.core.relocate import relocated
 from triptych.core.source import SourceLocation
 from triptych.execution.memory import memory
 from triptych.execution.run import run_plan_here
@@ -81,11 +82,14 @@ class Kernel:
     def plan(self, *args: object, **kwargs: object) -> Plan:
         """The plan that a call runs, without running it: no data in it, and it can be shipped.
 
+        Its storages are called as the parameters that they are passed for, and lie at addresses of its own, so that
+        equal calls have equal plans.
+
         Raises:
             NkiError: (and its kinds) where the language or the hardware refuses what the kernel does.
             ArgumentError: for arguments that the kernel does not take.
         """
-        return self.capture(*args, **kwargs).plan(memory())
+        return relocated(self.capture(*args, **kwargs).plan(memory()))
 
     def capture(self, *args: object, **kwargs: object) -> Capture:
         """Trace a call without running it; its arrays may be handles.
@@ -130,7 +134,8 @@ class Kernel:
         specs = tuple(OutputSpec(one.name, one.shape, one.dtype, places[one.view.tensor]) for one in outputs)
         program = Program.of(NKI, to_json(trace), hardware.target)
         structure = tuple if isinstance(returned[0], tuple) else list if isinstance(returned[0], list) else None
-        return Capture(self.name, program, full_grid(self.grid), tuple(handles), specs, structure)
+        names = tuple(one.name for one in inputs)
+        return Capture(self.name, program, full_grid(self.grid), tuple(handles), names, specs, structure)
 
     def _arguments(self, tracer: Tracer, bound: inspect.BoundArguments) -> tuple[list[Handle], list[NkiTensor]]:
         handles: list[Handle] = []

@@ -133,7 +133,9 @@ def activate(chip: str | None = None, target: str | None = None) -> Activation:
     Raises:
         UnknownName: for a chip that there is not.
         UsageError: for a chip or a target that is no GPU's.
+        UnsupportedFeature: where the Triton that is installed is too old.
     """
+    internals.check_version()
     if chip is not None:
         gpu_chip(chip)
     if target is not None:

@@ -15,7 +15,7 @@ from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError, TriptychError, UnsupportedFeature
 from triptych.core.plan import Argument, Scalar, Struct
 from triptych.languages.triton.arrays import bind, is_array
-from triptych.languages.triton.internals import launching_line
+from triptych.languages.triton.internals import descriptor_parts, launching_line
 
 NULL = Scalar(DTYPES["u64"], 0)
 """The null pointer."""
@@ -67,30 +67,15 @@ def _expand_descriptor(
     descriptor: Any,  # noqa: ANN401  TensorDescriptor
     tensor_maps: bool,
 ) -> Iterator[tuple[Parameter, object]]:
-    """The parameters into which Triton (3.6 to 3.9) rewrites a descriptor where the target has no tensor maps.
-
-    They are the pointer, shape and strides, then the flags, then shape and strides again (of the descriptor as a
-    Python-side value). The flag `round_f32_to_tf32` is there from 3.7 on, as it is in the descriptor itself.
-    """
+    """The parameters into which Triton rewrites a descriptor where the target has no tensor maps."""
     if tensor_maps:
         raise UnsupportedFeature(
             f"argument '{name}' is a TMA descriptor (tensor map), which this version does not run",
             where=launching_line(),
             hint="compile for sm_80 or sm_89, where Triton turns descriptors into pointers",
         )
-    element = kind.partition("<")[2].partition("[")[0]
-    shape = [(f"{name}.shape[{axis}]", extent) for axis, extent in enumerate(descriptor.shape)]
-    strides = [(f"{name}.strides[{axis}]", step) for axis, step in enumerate(descriptor.strides)]
-    yield Parameter(f"{name}.base", f"*{element}"), descriptor.base
-    for part, number in (*shape, *strides):
-        yield Parameter(part, "i64"), number
-    yield Parameter(f"{name}.padding", "i1"), descriptor.padding == "nan"
-    if hasattr(descriptor, "round_f32_to_tf32"):
-        yield Parameter(f"{name}.round_f32_to_tf32", "i1"), descriptor.round_f32_to_tf32
-    for part, number in shape:
-        yield Parameter(part, "i32"), number
-    for part, number in strides:
-        yield Parameter(part, "i64"), number
+    for part, kind_of_part, value in descriptor_parts(name, kind, descriptor):
+        yield Parameter(part, kind_of_part), value
 
 
 def convert(parameter: Parameter, value: object) -> Argument:

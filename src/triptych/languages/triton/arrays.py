@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from triptych.core.handles import Handle
 from triptych.execution.host import is_array as is_host_array
 from triptych.execution.memory import memory
+from triptych.languages.triton.internals import reinterpreted
 
 
 def is_array(value: object) -> bool:
     """Whether a kernel gets a pointer to it: numpy, triptych and torch arrays, handles, reinterpreted arrays."""
-    return is_host_array(value) or isinstance(value, Handle) or _is_reinterpretation(value)
+    return is_host_array(value) or isinstance(value, Handle) or reinterpreted(value) is not None
 
 
 def bind(array: object) -> Handle:
@@ -22,10 +21,5 @@ def bind(array: object) -> Handle:
     """
     if isinstance(array, Handle):
         return array
-    return memory().bind(cast(Any, array).base if _is_reinterpretation(array) else array)
-
-
-def _is_reinterpretation(value: object) -> bool:
-    """Whether the value is a `triton.runtime.jit.TensorWrapper` (3.6 to 3.9)."""
-    kind = type(value)
-    return kind.__name__ == "TensorWrapper" and kind.__module__ == "triton.runtime.jit"
+    base = reinterpreted(array)
+    return memory().bind(array if base is None else base)

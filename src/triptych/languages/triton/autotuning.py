@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from triptych.languages.triton.internals import AUTOTUNER_STATE
 from triptych.languages.triton.tensors import tensor
 
 
@@ -18,9 +19,6 @@ class AutotunerStates:
     keeps choices on disk, by architecture. A choice made for one chip must not pass for another's; still less may a
     modelled choice be left behind for a real GPU, in memory or on disk.
     """
-
-    NAMES = ("cache", "do_bench", "cache_results")
-    """Attributes of an autotuner that are kept apart (3.6 to 3.9)."""
 
     REAL = -1
     """In place of an ordinal: the state from before the activation."""
@@ -37,7 +35,7 @@ class AutotunerStates:
             return
         kept = self._kept.setdefault(autotuner, {})
         state = autotuner.__dict__
-        kept[current] = {name: state.pop(name) for name in self.NAMES if name in state}
+        kept[current] = {name: state.pop(name) for name in AUTOTUNER_STATE if name in state}
         state.update(kept.pop(device, {"cache": {}, "cache_results": False}))
         self._current[autotuner] = device
 

@@ -1,4 +1,8 @@
-"""Every contact with what Triton does not document, in one place; each entry says in which versions it is there.
+"""What is read, called or laid out as Triton does without documenting it; each entry says in which versions it is so.
+
+What Triton calls of ours has the form that Triton gives it, in the module that it belongs to: the driver (`driver`,
+`backend`), the hook on its stages (`stages`), a compiled kernel's attributes (`registers`), the autotuner's state
+(`autotuning`), the arguments' specialiser (`specialisation`). They say the versions too.
 
 Triton is not typed, so its objects come in as `Any` here and leave as the protocols below.
 """
@@ -6,16 +10,20 @@ Triton is not typed, so its objects come in as `Any` here and leave as the proto
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import triton
 
+from triptych.core.errors import UnsupportedFeature
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.source import SourceLocation
 from triptych.languages.calling import calling_location, frames
 
+_T = TypeVar("_T")
 _triton: Any = cast(Any, triton)
 _jit: Any = import_module("triton.runtime.jit")
 _driver: Any = import_module("triton.runtime.driver")
@@ -44,9 +52,14 @@ testing: Any = import_module("triton.testing")
 runtime_knobs: Any = _triton.knobs.runtime
 """`triton.knobs.runtime`. `add_stages_inspection_hook` (3.6 to 3.9; a cache key is asked of it from 3.7 on)."""
 
+TESTED = ((3, 6), (3, 9))
+"""The oldest and the newest version that all of this package was tried with."""
 VERSION: tuple[int, int] = cast("tuple[int, int]", tuple(int(part) for part in _triton.__version__.split(".")[:2]))
 HOOK_HAS_CACHE_KEY = VERSION >= (3, 7)
 """Whether the stage hook's key reaches Triton's cache key by itself. In 3.6 it does not."""
+
+AUTOTUNER_STATE = ("cache", "do_bench", "cache_results")
+"""Attributes of an `Autotuner` in which it remembers what it found out on a device (3.6 to 3.9)."""
 
 _FP_FUSION = "TRITON_DEFAULT_FP_FUSION"
 
@@ -81,6 +94,82 @@ class Source(Protocol):
     """`ASTSource` or `IRSource`: the signature maps each parameter to a type's name, or to a tuple of them."""
 
     signature: Mapping[str, Any]
+
+
+def check_version() -> None:
+    """Whether all of this can hold for the Triton that is installed: tells of one that nobody has tried, once.
+
+    Raises:
+        UnsupportedFeature: for one that is too old.
+    """
+    oldest, newest = (".".join(map(str, version)) for version in TESTED)
+    if TESTED[0] > VERSION:
+        raise UnsupportedFeature(
+            f"Triton {_triton.__version__} is too old: triptych works with {oldest} to {newest}",
+            hint=f"pip install 'triton>={oldest}'",
+        )
+    if TESTED[1] < VERSION:
+        message = f"triptych was tried with Triton {oldest} to {newest}, not with {_triton.__version__}"
+        warnings.warn(message, stacklevel=1)  # of this line, so that Python shows it once
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCall:
+    """What Triton calls a launcher with (3.6 to 3.9)."""
+
+    grid: tuple[object, object, object]
+    """As the author gave it: whole numbers, it is hoped."""
+    function: Any
+    """What `load_binary` gave."""
+    launch_metadata: object
+    enter_hook: Callable[[object], object] | None
+    """Called with `launch_metadata` before the launch; `exit_hook` after it."""
+    exit_hook: Callable[[object], object] | None
+    arguments: tuple[object, ...]
+    """The kernel's own, compile-time constants among them."""
+
+    @classmethod
+    def of(cls, values: tuple[Any, ...]) -> LaunchCall:
+        """From the positional arguments of the call; the stream and the packed metadata say nothing here."""
+        x, y, z, _stream, function, _packed, launch_metadata, enter_hook, exit_hook, *arguments = values
+        return cls((x, y, z), function, launch_metadata, enter_hook, exit_hook, tuple(arguments))
+
+
+def with_scratch(arguments: Sequence[_T], global_scratch: _T, profile_scratch: _T) -> tuple[_T, ...]:
+    """A kernel's parameters: behind the author's, Triton's CUDA backend puts pointers to two scratches (3.6 to 3.9)."""
+    return (*arguments, global_scratch, profile_scratch)
+
+
+def descriptor_parts(name: str, kind: str, descriptor: Any) -> Iterator[tuple[str, str, object]]:  # noqa: ANN401
+    """Names, types and values of the parameters into which Triton (3.6 to 3.9) rewrites a `TensorDescriptor`.
+
+    It does so where the target has no tensor maps. They are the pointer, shape and strides, then the flags, then shape
+    and strides again (of the descriptor as a Python-side value). The flag `round_f32_to_tf32` is there from 3.7 on, as
+    it is in the descriptor itself.
+
+    Args:
+        name: the descriptor's own parameter.
+        kind: its type, `tensordesc<fp16[64, 64]>`.
+        descriptor: the value.
+    """
+    element = kind.partition("<")[2].partition("[")[0]
+    shape = [(f"{name}.shape[{axis}]", extent) for axis, extent in enumerate(descriptor.shape)]
+    strides = [(f"{name}.strides[{axis}]", step) for axis, step in enumerate(descriptor.strides)]
+    yield f"{name}.base", f"*{element}", descriptor.base
+    for part, number in (*shape, *strides):
+        yield part, "i64", number
+    yield f"{name}.padding", "i1", descriptor.padding == "nan"
+    if hasattr(descriptor, "round_f32_to_tf32"):
+        yield f"{name}.round_f32_to_tf32", "i1", descriptor.round_f32_to_tf32
+    for part, number in shape:
+        yield part, "i32", number
+    for part, number in strides:
+        yield part, "i64", number
+
+
+def reinterpreted(value: object) -> object | None:
+    """What a `triton.runtime.jit.TensorWrapper` (3.6 to 3.9) wraps; None for any other value."""
+    return cast(Any, value).base if isinstance(value, _jit.TensorWrapper) else None
 
 
 def make_target(architecture: int) -> GpuTarget:

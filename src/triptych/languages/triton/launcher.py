@@ -18,7 +18,14 @@ from triptych.languages.triton.arguments import NULL, convert, expand
 from triptych.languages.triton.arrays import bind
 from triptych.languages.triton.clock import Clock
 from triptych.languages.triton.devices import Selection
-from triptych.languages.triton.internals import Metadata, Source, global_scratch, launching_line
+from triptych.languages.triton.internals import (
+    LaunchCall,
+    Metadata,
+    Source,
+    global_scratch,
+    launching_line,
+    with_scratch,
+)
 
 FIRST_TENSOR_MAP_ARCHITECTURE = 90
 """From sm_90 on Triton passes host descriptors as tensor maps."""
@@ -66,29 +73,18 @@ class Launcher:
                 hint="compile without it: triptych counts and checks by itself",
             )
 
-    def __call__(
-        self,
-        grid_x: int,
-        grid_y: int,
-        grid_z: int,
-        stream: int,
-        function: Function,
-        packed_metadata: object,
-        launch_metadata: object,
-        enter_hook: Callable[[object], object] | None,
-        exit_hook: Callable[[object], object] | None,
-        *arguments: object,
-    ) -> None:
+    def __call__(self, *values: object) -> None:
         """Runs the kernel to its end; a grid without blocks is no launch, as on a GPU."""
-        grid = self._grid(grid_x, grid_y, grid_z)
+        call = LaunchCall.of(values)
+        grid = self._grid(*call.grid)
         if 0 in grid:
             return
-        if enter_hook is not None:
-            enter_hook(launch_metadata)
+        if call.enter_hook is not None:
+            call.enter_hook(call.launch_metadata)
         scratch = self._scratch(grid)
-        self._run(function, self._make_launch(function, grid, arguments, scratch))
-        if exit_hook is not None:
-            exit_hook(launch_metadata)
+        self._run(call.function, self._make_launch(call.function, grid, call.arguments, scratch))
+        if call.exit_hook is not None:
+            call.exit_hook(call.launch_metadata)
 
     def _grid(self, *extents: Any) -> tuple[int, int, int]:  # noqa: ANN401  whatever the user's grid holds
         try:
@@ -111,23 +107,22 @@ class Launcher:
     ) -> Launch:
         metadata = self._metadata
         tensor_maps = metadata.target.arch >= FIRST_TENSOR_MAP_ARCHITECTURE
-        explicit = [convert(*pair) for pair in expand(self._signature, values, tensor_maps)]
+        pairs = list(expand(self._signature, values, tensor_maps))
+        explicit = [convert(*pair) for pair in pairs]
         return Launch(
             program=function.name,
             entry=function.name,
             grid=(grid[0] * metadata.num_ctas, grid[1], grid[2]),
             block=(WARP_SIZE * metadata.num_warps, 1, 1),
-            arguments=(*explicit, NULL if scratch is None else bind(scratch), NULL),
+            arguments=with_scratch(explicit, NULL if scratch is None else bind(scratch), NULL),
             shared_bytes=function.shared_bytes,
             cluster=(metadata.num_ctas, 1, 1),
             cooperative=bool(metadata.launch_cooperative_grid),
+            names=tuple(parameter.name for parameter, _ in pairs),
         )
 
     def _scratch(self, grid: tuple[int, int, int]) -> object:
-        """The kernel's global scratch, None where it wants none; it must live until the launch is over.
-
-        Every kernel of Triton's CUDA backend ends with two pointers, one to this and one to Proton's scratch.
-        """
+        """The kernel's global scratch, None where it wants none; it must live until the launch is over."""
         metadata = self._metadata
         if not metadata.global_scratch_size:
             return None

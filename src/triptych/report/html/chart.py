@@ -90,7 +90,7 @@ def chart_of(groups: Sequence[Group]) -> Chart | None:
     return Chart(
         lines=(*_grid(plane), slope, *_ceilings(plane, bandwidth, ceilings)),
         points=points,
-        labels=(*_axis_labels(plane, groups[0].launch.roofline.memory_level), slope_label, *roof_labels, *labels),
+        labels=(*_axis_labels(plane, placed[0][0].launch.roofline.memory_level), slope_label, *roof_labels, *labels),
         languages=tuple(dict.fromkeys(point.language for point in points)),
     )
 
