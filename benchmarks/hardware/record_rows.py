@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from device import Device, DriverError  # noqa: E402  (a script beside its module)
+from device import Device, DriverError
 
 BLOCK = 32
 _REFUSAL = re.compile(r"line (\d+); error\s*: (.*)")

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu_table"))
 
-from row_kernel import kernel_of  # noqa: E402  (the tests' own writer of kernels)
+from row_kernel import kernel_of
 
-from triptych.gpu.isa import TABLE, Effect, Row  # noqa: E402
+from triptych.gpu.isa import TABLE, Effect, Row
 
 
 def name_of(row: Row) -> str:

@@ -19,7 +19,8 @@ _HEAD = """\
 
 """
 _BEHIND_STATUSES = """\
-Under `run` the status of the script itself goes first, where it is not 0.
+Under `run` the status of the script itself goes first, where it is not 0. In JSON `exit_status` is the script's own,
+and `clean` says whether the checks found nothing worse than a notice. What Ctrl-C ends is reported up to there.
 
 The JSON of `run` and `demo` (`"schema": "triptych.run/1"`) is described by
 [a JSON Schema](../../src/triptych/report/schemas/run-1.schema.json).

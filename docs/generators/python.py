@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import cached_property
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, UnionType
 from typing import Any, cast
 
 import triptych
@@ -32,10 +32,12 @@ def page() -> str:
 
 def _names() -> Iterator[str]:
     things = {name: getattr(triptych, name) for name in triptych.__all__}
+    told: dict[object, str] = {}
     for name, thing in things.items():
         if isinstance(thing, ModuleType):
             yield f"## tt.{name}\n\n{documentation(thing)}\n\n"
             yield from _functions(name, thing)
+            yield from _classes(name, thing, told)
     yield "## Functions\n\n"
     for name, thing in things.items():
         if inspect.isroutine(thing):
@@ -43,7 +45,7 @@ def _names() -> Iterator[str]:
     yield "## Classes\n\n"
     for name, thing in things.items():
         if inspect.isclass(thing) and not issubclass(thing, BaseException):
-            yield f"### tt.{name}\n\n{documentation(thing)}\n\n{_members(thing)}\n"
+            yield _class(f"tt.{name}", thing)
 
 
 def _functions(module: str, thing: ModuleType) -> Iterator[str]:
@@ -51,6 +53,21 @@ def _functions(module: str, thing: ModuleType) -> Iterator[str]:
         member = getattr(thing, name)
         if inspect.isroutine(member):
             yield _entry(f"tt.{module}.{name}{signature(member, types=True)}", documentation(member))
+
+
+def _classes(module: str, thing: ModuleType, told: dict[object, str]) -> Iterator[str]:
+    """The classes and unions of classes of a module's `__all__`; `told` has those of the modules before."""
+    for name in sorted(getattr(thing, "__all__", ())):
+        member, full = getattr(thing, name), f"tt.{module}.{name}"
+        if isinstance(member, UnionType):
+            yield f"### {full}\n\n{' or '.join(code(one.__name__) for one in member.__args__)}.\n\n"
+        elif inspect.isclass(member):
+            first = told.setdefault(member, full)
+            yield _class(full, member) if first == full else f"### {full}\n\nThe same as `{first}`.\n\n"
+
+
+def _class(name: str, kind: type) -> str:
+    return f"### {name}\n\n{documentation(kind)}\n\n{_members(kind)}\n"
 
 
 def _entry(head: str, words: str) -> str:

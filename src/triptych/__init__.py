@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from triptych.languages import nki as nki
     from triptych.languages import ptx as ptx
     from triptych.languages import triton as triton
+    from triptych.model import Roof, Roofline
 
 __version__ = "0.1.0"
 
@@ -73,6 +74,7 @@ _ORIGINS = {
     "triptych.execution.memory": "data_ptr",
     "triptych.execution.launch_report": "LaunchReport",
     "triptych.execution.profile": "Profile profile",
+    "triptych.model": "Roof Roofline",
 }
 _NAMES = {name: origin for origin, names in _ORIGINS.items() for name in names.split()}
 
@@ -99,6 +101,8 @@ __all__ = [
     "Profile",
     "Provenance",
     "PtxSyntaxError",
+    "Roof",
+    "Roofline",
     "SettingError",
     "Settings",
     "Severity",
@@ -139,4 +143,4 @@ if not TYPE_CHECKING:  # a type checker reads the imports above, and finds missp
 
     def __dir__() -> list[str]:
         """The public names, whether imported yet or not."""
-        return sorted({*globals(), *__all__})
+        return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -102,6 +102,19 @@ def test_null_and_wild_pointers(pointer: int | None, parts: tuple[str, ...], mod
     kept.check()
 
 
+def test_a_null_argument_is_named(module: tt.cuda.CudaModule) -> None:
+    out = floats(start=100)
+    with refused(tt.MemoryFault, "(a null pointer: argument 0, p)") as caught:
+        module["shifted_read"][1, 64](None, out, 0)
+    assert caught.value.hint == "pass an array in the place of None or 0 (argument 0, p), or test the pointer first"
+    with refused(tt.MemoryFault, "(near a null pointer: argument 1, out)") as caught:
+        module["shifted_write"][1, 64](out, 0, 1)
+    pointers = tt.cuda.compile('extern "C" __global__ void follow(float **p) { *p[0] = 1.0f; }\n')["follow"]
+    with refused(tt.MemoryFault, "(a null pointer)") as caught:
+        pointers[1, 1](np.zeros(1, np.uint64))
+    assert caught.value.hint == "the kernel read this pointer from memory or computed it: look where it comes from"
+
+
 @pytest.mark.parametrize(("shift", "thread", "block"), [(1, 31, 1), (33, 31, 0), (-1, 0, 0)])
 def test_one_element_off_names_thread_block_and_address(
     shift: int, thread: int, block: int, module: tt.cuda.CudaModule

@@ -41,10 +41,12 @@ def module() -> tt.cuda.CudaModule:
 def test_endless_loops(name: str, workers: int, module: tt.cuda.CudaModule, profile: tt.Profile) -> None:
     out, other = np.zeros(64, np.int32), np.arange(64, dtype=np.int32)
     rest = {"wait_for": (np.zeros(1, np.int32), out), "count_down": (out, 1), "one_lane": (out,)}[name]
-    who = ("all threads wait", "ld.volatile", ".py:13") if name == "wait_for" else ("warp", "block")
+    told = ("warp", "block", "20000 loop iterations")
+    if name == "wait_for":
+        told = ("all threads wait for others", "20000 loop iterations", "threads", "ld.volatile", "test_hang.py:13")
     with (
         tt.scope(budget=20_000, workers=workers),
-        refused(tt.BudgetExceeded, f"kernel {name}", *who, "20000 loop iterations", "TRIPTYCH_BUDGET"),
+        refused(tt.BudgetExceeded, f"kernel {name}", *told, "TRIPTYCH_BUDGET"),
     ):
         module[name][4, 64](*rest)
     assert [finding.check for finding in profile.findings] == ["budget"]

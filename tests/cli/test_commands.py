@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,13 @@ def test_version() -> None:
     assert done.stdout.startswith("triptych 0.")
 
 
+@pytest.mark.parametrize("module", ["triptych", "triptych.cli.main"])
+def test_the_package_is_the_command(module: str) -> None:
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("triptych 0.")
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize("arguments", [("--nonsense",), ("frobnicate",), ("run",), ("chips", "--nonsense")])
 def test_usage_errors(arguments: tuple[str, ...]) -> None:
     done = triptych(*arguments)
@@ -47,7 +56,7 @@ def test_usage_errors(arguments: tuple[str, ...]) -> None:
 
 
 def test_chips() -> None:
-    done = triptych("chips")
+    done = triptych("chips", COLUMNS="80")
     assert done.returncode == 0
     for name in chips.names():
         assert f"{name} " in done.stdout

@@ -40,13 +40,14 @@ def test_demo(tmp_path: Path) -> None:
 
 
 def test_demo_for_a_person() -> None:
-    done = triptych("demo", "--chip", "a100-80")
+    done = triptych("demo", "--chip", "a100-80", COLUMNS="80")
     assert done.returncode == 0, done.stderr
     assert "A100" in done.stdout
     assert done.stdout.count(" right ") == 9
     assert "WRONG" not in done.stdout
     assert done.stdout.count("3 → 1  4145 → 4113  48 → 16  64 KiB") == 3
     assert "FLOP/byte" in done.stdout
+    assert "One problem has other FLOPs in each language" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -45,7 +46,8 @@ def test_a_script_without_kernels(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.splitlines()[0] == "hello ['--chip', '3', '-x', '--json']"
     assert "launched no kernel" in done.stdout
-    assert done.stderr == "aside\n"
+    notice = "stands behind SCRIPT, so the script gets it; ours stand before SCRIPT\n"
+    assert done.stderr == f"triptych: notice: --chip {notice}triptych: notice: --json {notice}aside\n"
 
 
 def test_a_script_without_triton_does_not_load_it(tmp_path: Path) -> None:
@@ -54,13 +56,20 @@ def test_a_script_without_triton_does_not_load_it(tmp_path: Path) -> None:
 
 
 def test_a_launch_is_reported_after_the_scripts_output(tmp_path: Path) -> None:
-    done = triptych("run", script(tmp_path, *VEC_ADD, f"main({N}, {N})"))
+    done = triptych("run", script(tmp_path, *VEC_ADD, f"main({N}, {N})"), COLUMNS="80")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("sum 2097152.0\n")
     for figure in ("vec_add", "4096", "1.05 M", "12 MiB", "0.0833", "memory", "modelled"):
         assert figure in done.stdout
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_what_is_no_terminal_has_120_columns(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    command = [*START, "run", script(tmp_path, *VEC_ADD, "main(1024, 1024)")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert 100 < max(map(len, done.stdout.splitlines())) <= 120
 
 
 def test_json_alone_on_standard_output(tmp_path: Path) -> None:
@@ -114,6 +123,12 @@ def test_an_access_out_of_bounds_is_an_error(tmp_path: Path) -> None:
     assert (finding["thread"], finding["block"]) == ([0, 0, 0], [4, 0, 0])
     assert "memcheck" in right["checks"]
     assert right["checks"] == stopped["checks"]
+    assert (right["stopped"], stopped["stopped"], stopped["roofline"], stopped["model"]) == (False, True, None, {})
+    assert (finding["access"], finding["space"], finding["bytes"]) == ("load", "global", 4)
+    assert isinstance(finding["address"], int)
+    assert finding["allocation"]
+    assert "compare the index" in finding["hint"]
+    assert value["clean"] is False
     assert (value["exit_status"], value["error"]["kind"]) == (1, "MemoryFault")
     assert (value["error"]["file"], value["error"]["line"]) == (path, 7)
 
@@ -135,7 +150,9 @@ def test_its_status_is_in_the_json(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--check", "memchek"), "unknown check 'memchek'\n  did you mean memcheck"),
-        (("--check", "initcheck,what"), "unknown check 'what'\n  known: budget, deadlock, initcheck"),
+        (("--check", "initcheck,what"), "unknown check 'what'\n  known: assert, budget, deadlock, initcheck"),
+        (("--check", ""), "check='' names no check"),
+        (("--target", "sm_42"), "unknown compile target 'sm_42'\n  did you mean sm_75 or sm_80 or sm_86?"),
         (("--chip", "h101"), "unknown chip 'h101'"),
         (("--json", "/nowhere/at/all.json"), "cannot write JSON"),
     ],
@@ -157,7 +174,9 @@ def test_a_check_without_a_launch_for_it_is_said(tmp_path: Path) -> None:
 
 def test_the_help_lists_the_checks() -> None:
     help_text = " ".join(triptych("run", "--help", COLUMNS="300").stdout.split())
-    assert "Always on: memcheck, assert, trap, budget, deadlock. On by default: initcheck, outputcheck, racecheck" in help_text
+    assert "On the GPU always on: memcheck, assert, trap, budget, deadlock" in help_text
+    assert "On the NeuronCore always on: memcheck; on by default: initcheck, outputcheck, racecheck" in help_text
+    assert "Triptych's own options stand before SCRIPT." in help_text
 
 
 def test_a_script_that_is_not_there() -> None:
@@ -186,6 +205,39 @@ def test_control_c_is_one_line(tmp_path: Path) -> None:
     _, error = process.communicate(timeout=30)
     assert process.returncode == 130
     assert error == "triptych: interrupted\n"
+
+
+SPIN = (
+    "spin = tt.cuda.compile('''",
+    'extern "C" __global__ void spin(const float *p, float *q) {',
+    "    float v = 0.0f;",
+    "    for (int i = 0; i >= 0; i = (i + 1) & 1023) v += p[i & 7];",
+    "    q[0] = v;",
+    "}\\n''')['spin']",
+    "import os, signal",
+    "from contextlib import nullcontext",
+    "from triptych.core.progress import listening",
+    "def stop(done, total): os.kill(os.getpid(), signal.SIGINT)",
+    "with listening(lambda kernel: nullcontext(stop)): spin[1, 32](np.ones(8, np.float32), np.ones(8, np.float32))",
+)
+"""A kernel that ends with the interruption that its own progress sends."""
+
+
+def test_control_c_keeps_the_launches_that_ended(tmp_path: Path) -> None:
+    files = {kind: tmp_path / f"x.{kind}" for kind in ("json", "html", "trace")}
+    options = [text for kind, file in files.items() for text in (f"--{kind}", str(file))]
+    path = script(tmp_path, *VEC_ADD, "main(1024, 1024)", *SPIN)
+    done = triptych("run", *options, path, TRIPTYCH_BUDGET=str(1 << 40))
+    assert done.returncode == 130
+    assert done.stderr == "triptych: interrupted while kernel 'spin' ran\n"
+    assert done.stdout.startswith("sum 2048.0\n")
+    assert "vec_add" in done.stdout
+    value = validated(files["json"].read_text(encoding="utf-8"))
+    assert [launch["kernel"] for launch in value["launches"]] == ["vec_add"]
+    assert (value["exit_status"], value["clean"], value["error"]["kind"]) == (130, True, "LaunchInterrupted")
+    assert value["error"]["message"] == "interrupted while kernel 'spin' ran"
+    assert "interrupted while kernel &#39;spin&#39; ran" in files["html"].read_text(encoding="utf-8")
+    assert "vec_add" in files["trace"].read_text(encoding="utf-8")
 
 
 def test_triton_is_active_in_a_script_that_imports_it(tmp_path: Path) -> None:

@@ -242,6 +242,15 @@ def test_negative_strides_stay_inside() -> None:
     check("do not lie in", Fill(replace(reverse, offset=56), 1.0))
 
 
+@pytest.mark.parametrize("value", [3, None, "plan"])
+def test_what_is_no_plan(value: object) -> None:
+    for function in (pack, digest, serialise):
+        with pytest.raises(PlanError, match=f"expected a plan, got {type(value).__name__}"):
+            function(value)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="expected the bytes of a packed plan, got"):
+        unpack(value)  # type: ignore[arg-type]
+
+
 def test_deep_nesting_is_refused() -> None:
     plan = Plan(())
     for _ in range(20):

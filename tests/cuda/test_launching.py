@@ -166,9 +166,33 @@ def test_names_that_there_are_not(module: CudaModule) -> None:
     assert caught.value.hint.endswith('it does not compile: identifier "vec_ad" is undefined')
     assert caught.value.where is not None
     assert caught.value.where.file == __file__
+    assert caught.value.__suppress_context__
     for name in ("overloaded", "saxpy<Nothing>", "ns::nothing", "saxpy"):
         with pytest.raises(UnknownName, match="unknown kernel"):
             module[name]
+
+
+def test_a_kernel_is_no_attribute(module: CudaModule) -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'vec_add': write module\[\"vec_add\"\]$"):
+        _ = module.vec_add  # pyright: ignore[reportUnknownVariableType]
+    with pytest.raises(AttributeError, match=r"no attribute 'vec_ad'$"):
+        _ = module.vec_ad  # pyright: ignore[reportUnknownVariableType]
+    assert not hasattr(module, "__nothing__")
+    with pytest.raises(AttributeError, match=r"no attribute 'names'$"):
+        CudaModule.__new__(CudaModule).names  # noqa: B018
+
+
+def test_arguments_have_no_names(module: CudaModule) -> None:
+    bound = module["vec_add"][1, 32]
+    for call in (bound, bound.plan):
+        with pytest.raises(ArgumentError, match="arguments are positional, got A=, n=") as caught:
+            call(A=3, n=3)
+        assert caught.value.hint is not None
+        assert caught.value.hint.endswith("vec_add(const float* A, const float* B, float* C, int n)")
+        assert caught.value.where is not None
+        assert caught.value.where.file == __file__
+    with pytest.raises(UsageError, match="without a grid and a block"):
+        module["vec_add"](A=3)
 
 
 def test_every_kind_of_parameter(module: CudaModule) -> None:

@@ -10,8 +10,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from triptych.core.handles import ALLOCATION_ALIGNMENT
 from triptych.core.errors import ArgumentError
+from triptych.core.handles import ALLOCATION_ALIGNMENT
 from triptych.execution.host_memory import view
 from triptych.execution.memory import Memory
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError, LaunchError, MemoryFault, PlanError
+from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
 from triptych.core.plan import Allocate, Choose, Constant, Copy, Fill, Launch, Plan, Program, Scalar
 from triptych.core.serialise import pack
 from triptych.execution.profile import profile

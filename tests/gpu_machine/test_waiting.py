@@ -29,6 +29,18 @@ extern "C" __global__ void exchange_lock(int* lock, int* y) {
   y[0] = y[0] * 2 % 1000003 + 1; __threadfence();
   atomicExch(lock, 0);
 }
+__device__ __noinline__ bool try_lock(int* lock) { return atomicCAS(lock, 0, 1) == 0; }
+__device__ __noinline__ void unlock(int* lock) { __threadfence(); atomicExch(lock, 0); }
+__device__ __noinline__ void wait_until(volatile int* flag, int value) { while (*flag < value); }
+extern "C" __global__ void lock_in_functions(int* lock, int* y) {
+  while (!try_lock(lock));
+  y[0] = y[0] * 2 % 1000003 + 1;
+  unlock(lock);
+}
+extern "C" __global__ void wait_in_a_function(int* flag, int* y) {
+  if (blockIdx.x == 0) { wait_until(flag, gridDim.x - 1); y[threadIdx.x] = *flag; }
+  else if (threadIdx.x == 0) atomicAdd(flag, 1);
+}
 extern "C" __global__ void tickets(int* next, volatile int* serving, int* order) {
   int mine = atomicAdd(next, 1);
   while (*serving != mine);
@@ -124,7 +136,7 @@ def zeros(count: int = 1) -> NDArray[np.int32]:
     return np.zeros(count, np.int32)
 
 
-@pytest.mark.parametrize("kernel", ["lock", "lock_with_flag", "exchange_lock"])
+@pytest.mark.parametrize("kernel", ["lock", "lock_with_flag", "exchange_lock", "lock_in_functions"])
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 32), (1, 7), (3, 96), (8, 33)])
 def test_a_lock_that_all_threads_take(kernel: str, blocks: int, threads: int, module: tt.cuda.CudaModule) -> None:
     lock, y = zeros(), zeros()
@@ -188,6 +200,12 @@ def test_a_load_that_is_not_strong(module: tt.cuda.CudaModule) -> None:
     assert (y == 5).all()
 
 
+def test_a_function_that_waits(module: tt.cuda.CudaModule) -> None:
+    y = zeros(40)
+    module["wait_in_a_function"][9, 40](zeros(), y)
+    assert (y == 8).all()
+
+
 def test_blocks_that_take_work_from_a_queue(module: tt.cuda.CudaModule) -> None:
     owner = zeros(5000)
     module["queue"][12, 64](zeros(), 5000, owner)
@@ -200,8 +218,8 @@ def test_waiting_in_vain(module: tt.cuda.CudaModule) -> None:
     first, *places = caught.value.message.splitlines()
     assert first == f"kernel in_vain: all threads wait for others, for more than {BUDGET} loop iterations:"
     assert sorted(re.sub(r", \S*/", ", ", place) for place in places) == [
-        "  32 threads loop at 'ld.volatile.global.u32', test_waiting.py:103",
-        "  32 threads wait at 'bar.sync' (barrier 0: 32 threads of the block have arrived), test_waiting.py:104",
+        "  32 threads loop at 'ld.volatile.global.u32', test_waiting.py:115",
+        "  32 threads wait at 'bar.sync' (barrier 0: 32 threads of the block have arrived), test_waiting.py:116",
     ]
     assert caught.value.thread is None
 

@@ -14,6 +14,7 @@ from triptych.gpu.isa.binding import bind
 from triptych.gpu.isa.machine import Machine
 from triptych.gpu.isa.table import effect_of
 from triptych.gpu.isa.types import ScalarType
+from triptych.gpu.lower.find_loose_registers import NanMachine
 from triptych.gpu.lower.machine import LlvmMachine
 from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, UniformityMachine
 from triptych.gpu.oracle.machine import NumpyMachine
@@ -47,7 +48,7 @@ def forms(row: Row) -> Iterator[Form]:
         yield replace(form, immediates=(4,))
 
 
-@pytest.mark.parametrize("machine", [LlvmMachine, NumpyMachine, UniformityMachine])
+@pytest.mark.parametrize("machine", [LlvmMachine, NumpyMachine, UniformityMachine, NanMachine])
 @pytest.mark.parametrize("primitive", PRIMITIVES)
 def test_every_machine_has_every_primitive(machine: type, primitive: str) -> None:
     assert callable(getattr(machine, primitive))

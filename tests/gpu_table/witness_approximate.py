@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import exact
 from exact import FORMATS, Format, decode, encode, to_float
-from expected import Expected, Within
+from expected import Expected, OneOf, Within
 from opcodes import Opcode
 from witness_float import flushed, in_halves
 
@@ -98,21 +98,22 @@ _UPPER = exact.Format(32, 21, -1042)
 
 
 def upper_half(op: Opcode, a: int) -> tuple[Expected]:
-    """`rcp` and `rsqrt` of doubles: of the upper half, rounded to the upper half, subnormals as zeros."""
-    if decode(FORMATS["f64"], a).is_nan:
-        return (None,)
+    """`rcp` and `rsqrt` of doubles: of the upper half, cut to the upper half, subnormals as zeros; up to a unit off."""
     upper = a >> 32
     if upper & (_UPPER.sign - 1) < _UPPER.smallest_normal:
         upper &= _UPPER.sign
     value = decode(_UPPER, upper)
     bits = encode(
-        _UPPER, exact.divide(exact.number(1, 0), exact.square_root(value) if op.mnemonic == "rsqrt" else value)
+        _UPPER, exact.divide(exact.number(1, 0), exact.square_root(value) if op.mnemonic == "rsqrt" else value), "rz"
     )
     if bits is None:
-        return (None,)
-    if bits & (_UPPER.sign - 1) < _UPPER.smallest_normal:
-        bits &= _UPPER.sign
-    return (bits << 32,)
+        return (0x7FFF_FFFF << 32,)
+    size = bits & (_UPPER.sign - 1)
+    if size == 0 or value.is_zero or value.is_infinite:
+        return ((_UPPER.sign & bits | (_UPPER.infinity if value.is_zero else 0)) << 32,)
+    if size < _UPPER.smallest_normal:
+        return ((bits & _UPPER.sign) << 32,)
+    return (OneOf(tuple(bits + step << 32 for step in (-1, 0, 1))),)
 
 
 def rsqrt_double(op: Opcode, a: int) -> tuple[Expected]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import exact
 from exact import FORMATS, Format, Kind, Real, decode, encode
-from expected import Expected, Halves, OneOf
+from expected import Expected, Halves
 from opcodes import Opcode
 
 ONE = Real(Kind.NUMBER, False, 1, 0)
@@ -26,16 +26,21 @@ def clamped(op: Opcode, fmt: Format, bits: int | None) -> Expected:
         one = encode(fmt, ONE)
         assert one is not None
         return 0 if bits is None or bits & fmt.sign else min(bits, one)
-    if op.has("relu") and bits is not None and bits & fmt.sign:
-        return OneOf((0, fmt.sign)) if bits == fmt.sign else 0
-    return bits
+    return 0 if op.has("relu") and bits is not None and bits & fmt.sign else bits
+
+
+_FAR_BELOW = 200
 
 
 def finish(op: Opcode, name: str, value: Real) -> Expected:
-    """A value as the result of an instruction."""
+    """A value as the result of an instruction; `.ftz` looks at it as rounded if exponents had no end."""
     fmt = FORMATS[name]
-    bits = encode(fmt, value, op.mode)
-    return clamped(op, fmt, None if bits is None else flushed(op, name, bits))
+    endless = Format(64, fmt.digits, fmt.least - _FAR_BELOW)
+    bits = encode(endless, value, op.mode)
+    flushes = op.has("ftz") and name in ("f32", "f16")
+    if flushes and bits is not None and bits & (endless.sign - 1) < (_FAR_BELOW + 1) * fmt.smallest_normal:
+        return clamped(op, fmt, fmt.sign if bits & endless.sign else 0)
+    return clamped(op, fmt, encode(fmt, value, op.mode))
 
 
 def _calculate(op: Opcode, a: Real, b: Real, c: Real) -> Real:

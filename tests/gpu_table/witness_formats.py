@@ -39,8 +39,11 @@ def _tf32_size(op: Opcode, a: Real) -> int:
 
 def to_tf32(op: Opcode, a: int) -> tuple[Expected]:
     value = decode(FORMATS["f32"], a)
+    if op.has("rna") and (value.is_nan or value.is_infinite):  # by its bits, as if it were a number
+        rounded = a + 0x1000 & ~0x1FFF
+        return (rounded - 0x2000 if op.has("satfinite") else rounded,)
     if value.is_nan:
-        return (0x7FFFFFFF,)
+        return (0x7FFFE000,)
     size = _tf32_size(op, value)
     if op.has("satfinite"):
         size = min(size, _TF32.infinity - 1)
@@ -53,7 +56,7 @@ def _byte(op: Opcode, name: str, value: Real) -> int:
     fmt, largest, _ = _BYTES[name]
     if value.is_nan:
         return 0x7F
-    if value.negative and op.has("relu") and not value.is_zero:
+    if value.negative and op.has("relu"):
         return 0
     size = encode(fmt, replace(value, negative=False))
     assert size is not None

@@ -60,23 +60,22 @@ def multiply_24(op: Opcode, *bits: int) -> tuple[Expected]:
 
 
 def extended(op: Opcode, *bits: int) -> tuple[Expected, ...]:
-    """Carry chains: the sum of unsigned numbers, and what did not fit; a difference, and whether it had to borrow."""
+    """Carry chains: the sum of unsigned numbers, and what did not fit; a difference is a sum with the complement."""
     size, operands = width(op.type), list(bits)
-    flag = operands.pop() if op.mnemonic in ("addc", "subc", "madc") else 0
+    flag = operands.pop() if op.mnemonic in ("addc", "subc", "madc") else int(op.mnemonic == "sub")
     if op.mnemonic in ("mad", "madc"):
         a, b = (number(op.type, x) for x in operands[:2])
         operands[:2] = [wrap(a * b >> size if op.has("hi") else a * b, size)]
     a, b = operands
-    value = a - b - flag if op.mnemonic in ("sub", "subc") else a + b + flag
-    result = wrap(value, size)
-    return (result, int(value != result)) if op.has("cc") else (result,)
+    value = a + (wrap(~b, size) if op.mnemonic in ("sub", "subc") else b) + flag
+    return (wrap(value, size), value >> size) if op.has("cc") else (wrap(value, size),)
 
 
 def divide(op: Opcode, *bits: int) -> tuple[Expected]:
-    """What division by zero gives is the hardware's choice: all ones, and the dividend for the remainder."""
+    """What division by zero gives is the hardware's choice: all ones, and for the remainder too."""
     a, b = (number(op.type, x) for x in bits)
     if b == 0:
-        return _bits_result(op, -1 if op.mnemonic == "div" else a)
+        return _bits_result(op, -1)
     quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     return _bits_result(op, quotient if op.mnemonic == "div" else a - b * quotient)
 
@@ -124,8 +123,10 @@ def bfind(op: Opcode, a: int) -> tuple[Expected]:
 
 
 def fns(op: Opcode, mask: int, base: int, offset: int) -> tuple[Expected]:
-    """The manual's own loop over bits."""
+    """The manual's own loop over bits; the offset that has no magnitude is the hardware's choice."""
     offset = number("s32", offset)
+    if offset == -(1 << 31):
+        return (0,)
     if base > 31:  # not defined
         return (0xFFFFFFFF,)
     if offset == 0:
@@ -181,10 +182,15 @@ def brev(op: Opcode, a: int) -> tuple[Expected]:
     return (int(f"{a:0{width(op.type)}b}"[::-1], 2),)
 
 
+def _places(op: Opcode, position: int, length: int) -> tuple[int, int]:
+    """The manual takes 8 bits of each; the hardware's 64-bit instructions take all (they are made of several)."""
+    return (position, length) if width(op.type) == 64 else (position & 255, length & 255)
+
+
 def bfe(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
     """The manual's own loop over bits."""
     top = width(op.type) - 1
-    start, length = b & 255, c & 255
+    start, length = _places(op, b, c)
     fill = 0 if op.type[0] == "u" or length == 0 else a >> min(start + length - 1, top) & 1
     picked = (a >> (start + i) & 1 if i < length and start + i <= top else fill for i in range(top + 1))
     return (sum(bit << i for i, bit in enumerate(picked)),)
@@ -193,9 +199,9 @@ def bfe(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
 def bfi(op: Opcode, a: int, b: int, c: int, d: int) -> tuple[Expected]:
     """The manual's own loop over bits."""
     top = width(op.type) - 1
-    start, length = c & 255, d & 255
+    start, length = _places(op, c, d)
     result = b
-    for i in range(length):
+    for i in range(min(length, top + 1)):
         if start + i <= top:
             result = result & ~(1 << (start + i)) | (a >> i & 1) << (start + i)
     return (result,)

@@ -184,7 +184,7 @@ def test_all_checks_look_where_none_is_asked_for(trn2: Profile) -> None:
 @pytest.mark.parametrize("asked", ["", "memcheck", "initcheck", "outputcheck,psumcheck", "rangecheck,racecheck"])
 def test_only_the_checks_asked_for_look(asked: str) -> None:
     names = {name for name in asked.split(",") if name}
-    with profile(chip="trn2", check=asked) as recorded:
+    with profile(chip="trn2", check=asked or []) as recorded:
         result = everything_wrong(np.full((8, 8), 3.0, np.float32))
     (launch,) = recorded.launches
     assert {finding.check for finding in launch.findings} == names & SEEN

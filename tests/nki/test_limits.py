@@ -9,10 +9,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import triptych as tt
 from triptych.core.errors import NkiError, NkiLimitError, TriptychError, UnknownName, UnknownNkiName, UnsupportedFeature
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
+from triptych.languages.nki.kernel import Kernel
 from triptych.languages.nki.tensors import NkiTensor
 
 Body = Callable[[NkiTensor], object]
@@ -160,6 +162,13 @@ REFUSED: list[tuple[str, Body, type[TriptychError], str]] = [
     ("bare arange", lambda a: nl.load(a[nl.arange(4), nl.arange(4)]), NkiError, "one-dimensional nl.arange"),
     ("mixed indices", lambda a: nl.load(a[nl.arange(4)[:, None], 0:4]), NkiError, "cannot be mixed"),
     ("index modulo", lambda a: nl.arange(4)[:, None] % 2, NkiError, "no division or modulo"),
+    ("a comparison in an if", lambda a: 1 if tile(8, 8)[0, 0] > 0 else 0, NkiError,
+     "unsupported operand.*\n.*\n.*cannot steer Python's `if`.*: select elements with nl.where"),
+    ("an equality in an if", lambda a: 1 if tile(8, 8) == 0 else 0, NkiError, "use nl.equal .*cannot steer"),
+    ("range of a tensor", lambda a: range(a), NkiError, r"a number is wanted.*`a`.*\n.*\n.*range\(tensor.shape\[0\]\)"),
+    ("float of a tensor", lambda a: float(tile(8, 8)), NkiError, "a number is wanted"),
+    ("int of a tensor", lambda a: int(tile(8, 8)), NkiError, "a number is wanted"),
+    ("a list for a tensor", lambda a: nl.load([1.0]), NkiError, "a list is no tensor\n.*\n.*pass np.array"),
     ("value of a tensor", lambda a: 1 if tile(8, 8) else 0, NkiError, "control flow depends on the value"),
     ("numpy of a tensor", lambda a: bool(np.asarray(tile(8, 8)).size), NkiError, "has no values while a kernel is traced"),
     ("loop over a tensor", lambda a: iter(tile(8, 8)), NkiError, "cannot be iterated over"),
@@ -261,3 +270,54 @@ def test_matmul_contraction_beyond_128_partitions() -> None:
     """A tile of 129 partitions cannot be made; K of 128 is the most."""
     with pytest.raises(NkiLimitError, match="partition dimension 200"):
         trace(lambda a: nisa.nc_matmul(psum(8, 8), tile(200, 8), tile(200, 8)))
+
+
+@pytest.mark.parametrize("decorate", [nki.jit, nki_beta1.jit])
+def test_a_list_for_an_array_is_named(decorate: Callable[[Body], Kernel]) -> None:
+    def double(a: NkiTensor) -> NkiTensor:
+        return nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+
+    with pytest.raises(NkiError, match=r"argument `a` of double is a list, which has no `shape`") as caught:
+        decorate(double)([1.0, 2.0])
+    assert caught.value.where is not None
+    assert caught.value.where.line == inspect.getsourcelines(double)[1] + 1
+    assert caught.value.hint is not None
+    assert "np.array" in caught.value.hint
+
+
+def test_an_attribute_error_of_the_authors_own_stays() -> None:
+    def wrong(a: NkiTensor) -> NkiTensor:
+        return object().shape  # type: ignore[attr-defined]
+
+    with pytest.raises(AttributeError, match="'object' object has no attribute 'shape'"):
+        nki.jit(wrong)(np.ones((8, 8), np.float32))
+
+
+def test_a_loop_that_never_ends_is_stopped() -> None:
+    def endless(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        while True:
+            nl.store(out, nl.load(a))
+
+    def allocating(a: NkiTensor) -> NkiTensor:
+        while True:
+            nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
+
+    for body in (endless, allocating):
+        with tt.scope(trace_limit=100), pytest.raises(NkiError) as caught:
+            nki.jit(body)(np.ones((8, 8), np.float32))
+        message = f"kernel {body.__name__}: its trace has more than 100 instructions and tensors"
+        assert caught.value.message == message
+        assert caught.value.where is not None
+        assert caught.value.where.line in range(inspect.getsourcelines(body)[1], inspect.getsourcelines(body)[1] + 4)
+        assert caught.value.hint == "does a loop of it ever end? TRIPTYCH_TRACE_LIMIT raises the limit"
+    with tt.scope(trace_limit=5):  # three tensors, two instructions
+        nki.jit(_copy)(np.ones((8, 8), np.float32))
+
+
+def _copy(a: NkiTensor) -> NkiTensor:
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=a)
+    nisa.dma_copy(dst=out, src=tile)
+    return out

@@ -12,6 +12,7 @@ from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 
 N = 1 << 20
+GPU_CHECKS = names_of(in_force("gpu"))
 VEC_ADD: Mapping[str, int] = {
     "instructions.warp": N // 32 * 14,
     "branches": N // 32,
@@ -45,12 +46,17 @@ def gpu_launch(
     values: Mapping[str, int] = VEC_ADD,
     lines: tuple[Line, ...] = (),
     findings: tuple[Finding, ...] = (),
+    stopped: bool = False,
 ) -> LaunchReport:
     record = LaunchRecord(
         kernel, "gpu", "cuda", target, (4096, 1, 1), (256, 1, 1), 0, counters_of("gpu", values), lines, findings,
-        names_of(in_force("gpu")),
+        GPU_CHECKS, stopped,
     )  # fmt: skip
     return LaunchReport(record, load(chip))
+
+
+def stopped_launch() -> LaunchReport:
+    return gpu_launch("bad", values={}, findings=(finding(Severity.ERROR),), stopped=True)
 
 
 def nki_launch(lines: tuple[Line, ...] = ()) -> LaunchReport:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from parsed import Parsed
 
-from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
+from launches import GPU_CHECKS, VEC_ADD, finding, gpu_launch, line, nki_launch, stopped_launch
 from triptych.core.checks import Severity
 from triptych.core.counter_table import PROVENANCES, Provenance
 from triptych.core.errors import MemoryFault
@@ -158,8 +159,31 @@ def test_findings() -> None:
     parsed = Parsed(rendered([gpu_launch(findings=found)]))
     assert "1 vec_add: 2 findings, at worst error" in parsed.text
     assert "error memcheck: global load of 4 bytes behind the end of [a] at k.cu:3 called from k.cu:9" in parsed.text
-    assert "The checks found nothing." not in parsed.text
-    assert "The checks found nothing." in Parsed(rendered([gpu_launch()])).text
+    assert "The checks found nothing" not in parsed.text
+    assert f"Checks: {', '.join(GPU_CHECKS)} (GPU)." in parsed.text
+    clean = Parsed(rendered([gpu_launch()])).text
+    assert f"The checks found nothing: {', '.join(GPU_CHECKS)} (GPU)." in clean
+
+
+def test_a_findings_advice_and_its_line_once(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("x[i] = 1;\n", encoding="utf-8")
+    where = SourceLocation(str(source), 1)
+    found = replace(finding(Severity.ERROR), message="bad store\n  x[i] = 1;", where=where, hint="look at i")
+    text = Parsed(rendered([gpu_launch(findings=(found,))])).text
+    assert f"bad store x[i] = 1; at {source}:1 look at i" in text
+
+
+def test_a_stopped_launch_has_no_figures() -> None:
+    text = rendered([gpu_launch(), stopped_launch()])
+    parsed = Parsed(text)
+    assert "2bad cuda 4096 256 stopped – – – " in parsed.text
+    assert "Without FLOPs or bytes, or stopped, and so without a place here: 2." in parsed.text
+    section = Parsed(text[text.index('<section class="launch" id="launch-2"') : text.index("</main>")]).text
+    assert "by a fault: nothing was counted to its end" in section
+    for absent in ("floor", "estimate", "counters", "Time", "model"):
+        assert absent not in section
+    assert "None of these launches has both FLOPs and bytes" in Parsed(rendered([stopped_launch()])).text
 
 
 def test_notes_of_the_model() -> None:

@@ -9,10 +9,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
+from launches import GPU_CHECKS, VEC_ADD, finding, gpu_launch, line, nki_launch, stopped_launch
 from triptych.core.checks import Severity
 from triptych.core.counter_table import Provenance
+from triptych.core.errors import MemoryFault
 from triptych.core.languages import LANGUAGES
+from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.report import document, dumps, is_clean, schema
 
@@ -23,6 +25,7 @@ def whole() -> dict[str, Any]:
         gpu_launch(lines=(line("k.cu", 3, VEC_ADD, frame),), findings=(finding(Severity.ERROR, where, frame),)),
         gpu_launch(values={}, findings=(finding(Severity.NOTICE),)),
         nki_launch(),
+        stopped_launch(),
     ]
     return document(launches, script="x.py", arguments=["--n", "3"], exit_status=0)
 
@@ -48,9 +51,28 @@ def test_a_document_follows_the_schema() -> None:
     assert launch["lines"][0]["frames"] == [{"file": "k.cu", "line": 9}]
     assert launch["findings"][0]["severity"] == "error"
     assert (launch["findings"][0]["thread"], launch["findings"][0]["block"]) == (None, None)
-    assert launch["checks"] == ["memcheck", "assert", "trap", "budget", "deadlock"]
+    assert launch["checks"] == list(GPU_CHECKS)
     assert value["launches"][1]["findings"][0]["file"] is None
     assert value["launches"][2]["counters"]["flops.vector"]["provenance"] == "counted on NKI"
+    assert [one["stopped"] for one in value["launches"]] == [False, False, False, True]
+    stopped = value["launches"][3]
+    assert (stopped["roofline"], stopped["model"], stopped["counters"], stopped["notes"]) == (None, {}, {}, [])
+    assert value["clean"] is False
+    assert document([nki_launch()], script="x.py", arguments=[], exit_status=0)["clean"] is True
+
+
+def test_what_a_fault_of_memory_knows() -> None:
+    fault = MemoryFault(
+        "bad store", hint="look", thread=(1, 0, 0), block=(2, 0, 0),
+        access="store", space="global", address=2**40, bytes=4, allocation="out",
+    )  # fmt: skip
+    launch = gpu_launch(values={}, findings=(Finding.of_fault(fault),), stopped=True)
+    value = document([launch], script="x.py", arguments=[], exit_status=1, error=fault)
+    validate(json.loads(dumps(value)))
+    (found,) = value["launches"][0]["findings"]
+    assert (found["hint"], found["access"], found["space"], found["address"]) == ("look", "store", "global", 2**40)
+    assert (found["bytes"], found["allocation"], found["thread"], found["block"]) == (4, "out", [1, 0, 0], [2, 0, 0])
+    assert value["error"]["hint"] == "look"
 
 
 def test_the_keys_of_a_launch() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from launches import finding, gpu_launch, line, nki_launch
+from launches import GPU_CHECKS, finding, gpu_launch, line, nki_launch, stopped_launch
 from triptych.core.checks import Severity
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
@@ -95,9 +96,38 @@ def test_nothing_launched() -> None:
 def test_findings() -> None:
     where, frame = SourceLocation("k.cu", 3), SourceLocation("k.cu", 9)
     text = printed([gpu_launch(findings=(finding(Severity.ERROR, where, frame),))] * 2, 120)
-    assert "error memcheck in vec_add (in 2 launches): global load of 4 bytes behind the end of [a]" in text
+    head = "error memcheck in vec_add (#1, the first of 2 launches): global load of 4 bytes behind the end of [a]"
+    assert head in text
     assert "at k.cu:3" in text
     assert "called from k.cu:9" in text
+    assert f"checks: {', '.join(GPU_CHECKS)} (GPU)" in text
+
+
+def test_a_findings_launch_advice_and_its_line_once(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("x[i] = 1;\n", encoding="utf-8")
+    where = SourceLocation(str(source), 1)
+    found = replace(finding(Severity.ERROR), message="bad store\n  x[i] = 1;", where=where, hint="look at i")
+    text = printed([gpu_launch(), gpu_launch(), gpu_launch(findings=(found,))], 200)
+    assert "error memcheck in vec_add (#3): bad store" in text
+    assert text.count("x[i] = 1;") == 1
+    assert "    look at i" in text
+    again = printed([gpu_launch(findings=(replace(found, message="bad store"),))], 200)
+    assert f"at {source}:1  x[i] = 1;" in again
+
+
+def test_the_checks_that_looked_are_named() -> None:
+    text = " ".join(printed([gpu_launch(), nki_launch()]).split())
+    assert f"The checks found nothing: {', '.join(GPU_CHECKS)} (GPU)." in text
+
+
+def test_a_stopped_launch_has_no_figures() -> None:
+    text = printed([stopped_launch()], 200)
+    row = next(line for line in text.splitlines() if line.startswith("1  bad"))
+    assert row.split() == ["1", "bad", "cuda", "4096", "256", "stopped", *["–"] * 13]
+    assert "idle" not in text
+    assert " 0 s" not in text
+    assert hot_lines([stopped_launch()]) == []
 
 
 def test_a_check_that_looked_at_no_launch_is_named() -> None:
@@ -127,7 +157,11 @@ def test_hot_lines_are_summed_and_ranked(tmp_path: Path) -> None:
     found = hot_lines([launch, launch], per_kernel=2)
     assert [(hot.where.line, hot.share) for hot in found] == [(3, 0.2), (2, 0.7)]
     assert found[1].counters.value("flops.f32") == 128
+    assert [hot.launches for hot in found] == [2, 2]
+    assert "hot lines of vec_add (cuda), sums over 2 launches\n" in printed([launch, launch], 120)
     text = printed([launch], 120)
+    assert "hot lines of vec_add (cuda)\n" in text
+    assert "Hot lines: by the largest of their shares of instructions, sectors" in text
     assert "k.cu:3" in text
     assert "three" in text
 

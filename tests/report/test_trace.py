@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from launches import finding, gpu_launch, nki_launch
+from launches import finding, gpu_launch, nki_launch, stopped_launch
 from triptych.core.checks import Severity
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
@@ -120,6 +120,14 @@ def test_findings_are_instants_on_their_launch() -> None:
     assert (first["name"], second["name"]) == ("error: memcheck", "notice: memcheck")
     assert first["args"] == {"message": found.message, "where": "k.cu:3", "called_from": ["k.cu:9"]}
     assert first["ts"] == launch_slices(launches)[1]["ts"]
+
+
+def test_a_stopped_launch_is_an_instant_without_time() -> None:
+    launches = [gpu_launch(), stopped_launch(), gpu_launch()]
+    stop, found = events(launches, "i")
+    assert (stop["name"], stop["args"]["launch"], found["name"]) == ("stopped: bad", 2, "error: memcheck")
+    first, last = launch_slices(launches)
+    assert stop["ts"] == last["ts"] == first["ts"] + first["dur"]
 
 
 def test_a_launch_that_does_nothing_takes_the_overhead() -> None:

@@ -186,7 +186,7 @@ def test_dropout(seed: int) -> None:
     np.testing.assert_allclose(out, np.where(keep, x / np.float32(1 - probability), 0), rtol=1e-6)
 
 
-def _multiply(dtype: Any, precision: str) -> tuple[LaunchReport, Any, Any]:
+def _multiply(dtype: Any, precision: str, target: str = "sm_80") -> tuple[LaunchReport, Any, Any]:
     """The report, the product and the float64 reference of a ragged matmul on an A100."""
     m, n, k = 70, 33, 90
     a, b, c = normal(m, k).astype(dtype), normal(k, n, seed=1).astype(dtype), np.empty((m, n), np.float32)
@@ -194,7 +194,7 @@ def _multiply(dtype: Any, precision: str) -> tuple[LaunchReport, Any, Any]:
     def grid(meta: dict[str, int]) -> tuple[int, int]:
         return triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"])
 
-    with profile(chip="a100", target="sm_80") as seen:
+    with profile(chip="a100", target=target) as seen:
         matmul[grid](a, b, c, m, n, k, BM=32, BN=32, BK=32, PRECISION=precision)
     return seen.launches[0], c, a.astype(np.float64) @ b.astype(np.float64)
 
@@ -212,6 +212,15 @@ def test_tensor_cores_are_refused_by_name(dtype: Any, precision: str) -> None:
     assert caught.value.where is not None
     assert caught.value.where.file == __file__
     assert "tl.dot" in caught.value.where.text
+    assert caught.value.hint is not None
+    assert "sm_75" in caught.value.hint
+
+
+@pytest.mark.parametrize(("dtype", "precision"), [(np.float16, "ieee"), (np.float32, "tf32")])
+def test_tensor_cores_are_not_asked_for_on_sm_75(dtype: Any, precision: str) -> None:
+    report, product, expected = _multiply(dtype, precision, target="sm_75")
+    np.testing.assert_allclose(product, expected, atol=1e-4)
+    assert report.counters.value("flops.f32") == 2 * 96 * 64 * 96
 
 
 def test_histogram() -> None:

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from triptych.execution.launch_report import LaunchReport
 
 
+_FLOPS_DIFFER = (
+    "One problem has other FLOPs in each language: those of its own instructions. On a GPU erf is a polynomial, on"
+    " Neuron one activation; threads that share a sum add up its parts."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Result:
     """A case, its largest error as a multiple of what is allowed, and its launches."""
@@ -89,6 +95,7 @@ def _show(results: Sequence[_Result], launches: Sequence[LaunchReport]) -> None:
     terminal.show(_checks(results))
     terminal.show(_fusions(results))
     terminal.show(report(launches, terminal.width, lines_per_kernel=0))
+    terminal.show(Text(_FLOPS_DIFFER, "dim"))
     for name in dict.fromkeys(launch.chip.name for launch in launches):
         there = [launch for launch in launches if launch.chip.name == name]
         terminal.show(Text(f"\n{there[0].chip.title}, at the estimated times", "bold"))

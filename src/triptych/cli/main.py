@@ -50,9 +50,13 @@ def main() -> None:
     terminal = Terminal()
     try:
         app()
-    except LaunchInterrupted:
-        terminal.complain("interrupted")
+    except LaunchInterrupted as stop:
+        terminal.complain(str(stop))
         sys.exit(EXIT_INTERRUPTED)
     except TriptychError as error:
         terminal.complain(str(error))
         sys.exit(EXIT_USAGE)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from triptych.core.checks import CHECKS, When
+from triptych.core.checks import CHECKS, MACHINES, When
 
 ChipOption = Annotated[
     str | None,
@@ -30,13 +30,15 @@ TraceOption = Annotated[
 
 
 def _checks_help() -> str:
-    """What `--check` takes, from the table."""
-    lists: list[str] = []
-    for when in When:
-        names = [name for name, row in CHECKS.items() if when in row.when.values()]
-        if names:
-            lists.append(f"{when.value.capitalize()}: {', '.join(names)}.")
-    return " ".join(["Checks by name, separated by commas, in place of those that are on by default.", *lists])
+    """What `--check` takes, from the table, machine by machine."""
+    told = ["Checks by name, separated by commas, in place of those that are on by default."]
+    for machine, title in MACHINES.items():
+        lists: list[str] = []
+        for when in When:
+            names = [name for name, row in CHECKS.items() if row.when.get(machine) is when]
+            lists += [f"{when.value}: {', '.join(names)}"] if names else []
+        told.append(f"On {title} {'; '.join(lists)}.")
+    return " ".join(told)
 
 
 CheckOption = Annotated[str | None, typer.Option("--check", metavar="NAMES", help=_checks_help())]

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 def run(
+    context: typer.Context,
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python script.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGS]...", help="The script's own arguments and options.")
+        list[str] | None,
+        typer.Argument(metavar="[ARGS]...", help="The script's own arguments and options: all that follows."),
     ] = None,
     chip: ChipOption = None,
     target: Annotated[
@@ -31,19 +33,21 @@ def run(
     trace: TraceOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Run a Python script and report every kernel that it launches.
+    """Run a Python script and report every kernel that it launches. Triptych's own options stand before SCRIPT.
 
     The script sees what `python SCRIPT ARGS` would show it. Triton and NKI run on triptych's machines. The report
     follows the script's output; with `--json -` standard output holds JSON alone and the script's output goes to
     standard error.
 
-    The exit status is the script's own where that is not 0; else 1 where a check found something, else 0.
+    The exit status is the script's own where that is not 0; else 1 where a check found something, else 0. Ctrl-C ends
+    the script with 130, and the launches that had ended by then are reported.
     """
     from triptych.cli.activation import languages
     from triptych.cli.script import run_script
     from triptych.execution.profile import profile
 
     reports = Reports.to(json, html, trace)
+    _notice_own_options(context, arguments or [])
     process = os.getpid()
     with profile(chip, target, check, all_threads=True) as recorded:
         reports.reserve_stdout()
@@ -51,8 +55,17 @@ def run(
             outcome = run_script(script, arguments or [])
     if os.getpid() != process:  # a child that the script forked: the report is its parent's
         raise typer.Exit(outcome.status)
-    _report(recorded, script, arguments or [], outcome, reports)
+    with interruptible():
+        _report(recorded, script, arguments or [], outcome, reports)
     raise typer.Exit(outcome.status or _findings_status(recorded))
+
+
+def _notice_own_options(context: typer.Context, arguments: list[str]) -> None:
+    """Options of ours behind the script are the script's; a reader of its silence is told so."""
+    own = {name for parameter in context.command.params for name in parameter.opts if name.startswith("--")}
+    for name in dict.fromkeys(argument.partition("=")[0] for argument in arguments):
+        if name in own:
+            Terminal().complain(f"notice: {name} stands behind SCRIPT, so the script gets it; ours stand before SCRIPT")
 
 
 def _findings_status(recorded: Profile) -> int:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 
-from triptych.core.errors import LaunchInterrupted, UsageError
+from triptych.cli.terminal import EXIT_INTERRUPTED, Terminal, interruption
+from triptych.core.errors import UsageError
 
 _OURS = str(Path(__file__).parents[1])
 """The folder of triptych: its frames are no part of a script's traceback."""
@@ -27,9 +28,10 @@ class Outcome:
 def run_script(path: str, arguments: Sequence[str]) -> Outcome:
     """Runs it; an uncaught exception is printed as Python prints it, without triptych's own frames.
 
+    Ctrl-C is one line, and the outcome's error.
+
     Raises:
         UsageError: where the script cannot be read.
-        KeyboardInterrupt: where the user stopped it (`LaunchInterrupted` where that was inside a launch).
     """
     source = _read(path)
     with _as_main(path, arguments) as module:
@@ -37,8 +39,11 @@ def run_script(path: str, arguments: Sequence[str]) -> Outcome:
             exec(compile(source, path, "exec"), module.__dict__)
         except SystemExit as request:
             return Outcome(_status(request.code))
-        except (KeyboardInterrupt, LaunchInterrupted):
-            raise
+        except KeyboardInterrupt as stop:
+            sys.stdout.flush()
+            error = interruption(stop)
+            Terminal().complain(str(error))
+            return Outcome(EXIT_INTERRUPTED, error)
         except BaseException as error:
             _show(error)
             return Outcome(1, error)

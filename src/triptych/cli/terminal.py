@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ EXIT_FINDINGS = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as a shell reports it."""
+PLAIN_WIDTH = 120
+"""Columns of what is no terminal, where `COLUMNS` does not say more."""
 EXIT_STATUSES: Mapping[int, str] = {
     0: "all is well",
     EXIT_FINDINGS: "a check found something, or `demo` computed something wrong",
@@ -26,13 +29,18 @@ EXIT_STATUSES: Mapping[int, str] = {
 """What the command's exit status says. Under `run` the script's own goes first, where it is not 0."""
 
 
+def interruption(stop: KeyboardInterrupt) -> LaunchInterrupted:
+    """Ctrl-C as an error of ours, which says what ran, where that is known."""
+    return LaunchInterrupted(" ".join(["interrupted", *getattr(stop, "__notes__", ())]))
+
+
 @contextmanager
 def interruptible() -> Generator[None]:
     """Ctrl-C becomes an error of ours, which `main` prints in one line; typer would have its own way with it."""
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise LaunchInterrupted("interrupted") from stop
+        raise interruption(stop) from stop
 
 
 @contextmanager
@@ -49,7 +57,7 @@ def progress_bars() -> Generator[None]:
 
 
 class Terminal:
-    """Prints. Colours and widths are for terminals; into a file or a pipe goes plain text of 80 columns."""
+    """Prints. Colours are for terminals; into a file or a pipe goes plain text of 120 columns, or of `COLUMNS`."""
 
     def __init__(self) -> None:
         """On this process's standard output and standard error."""
@@ -99,4 +107,5 @@ def _console(*, stderr: bool) -> Console:
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None and not stream.closed:
         reconfigure(errors="replace")
-    return Console(file=stream, highlight=False, markup=False, emoji=False)
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=width)

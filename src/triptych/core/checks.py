@@ -86,6 +86,12 @@ RANGECHECK = Check(
     _NEURON_DEFAULT,
     "Arguments for which the Scalar engine's approximation of a function does not hold.",
 )
+VIEWCHECK = Check(
+    "viewcheck",
+    Severity.WARNING,
+    {"gpu": When.DEFAULT},
+    "Accesses that leave what the launch passed of an array, and stay inside the array: a slice's neighbours.",
+)
 GENERATION = Check(
     "nki.generation",
     Severity.NOTICE,
@@ -97,7 +103,7 @@ CHECKS: Mapping[str, Check] = {
     row.name: row
     for row in (
         *(MEMCHECK, ASSERT, TRAP, BUDGET, DEADLOCK),
-        *(INITCHECK, OUTPUTCHECK, RACECHECK, PSUMCHECK, RANGECHECK, GENERATION),
+        *(VIEWCHECK, INITCHECK, OUTPUTCHECK, RACECHECK, PSUMCHECK, RANGECHECK, GENERATION),
     )
 }
 """The table, by name."""

@@ -88,6 +88,9 @@ def unpack(data: bytes) -> Plan:
     Raises:
         PlanError: where they are damaged or cut short, or the plan is inconsistent.
     """
+    if not isinstance(data, bytes | bytearray | memoryview):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(f"expected the bytes of a packed plan, got {type(data).__name__}")
+    data = bytes(data)
     start = len(MAGIC) + hashlib.sha256().digest_size
     if not data.startswith(MAGIC) or hashlib.sha256(data[start:]).digest() != data[len(MAGIC) : start]:
         raise PlanError("plan: the bytes are no packed plan, or damaged")

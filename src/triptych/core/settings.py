@@ -37,8 +37,8 @@ class Settings:
     budget: int = 1 << 24
     """TRIPTYCH_BUDGET: the loop iterations that one warp may run before the launch counts as hung."""
     trace_limit: int = 1 << 20
-    """TRIPTYCH_TRACE_LIMIT: the instructions and tensors of an NKI kernel's trace; a kernel with more counts as one that
-    never ends."""
+    """TRIPTYCH_TRACE_LIMIT: the instructions and tensors that the trace of an NKI kernel may have; one with more counts
+    as hung."""
     stack_bytes: int = 16 << 10
     """TRIPTYCH_STACK_BYTES: the stack of a thread in kernels whose functions call themselves (a device's limit is 1 KiB
     where a program does not set it)."""

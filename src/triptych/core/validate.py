@@ -20,6 +20,11 @@ def check_plan(plan: Plan) -> None:
     Raises:
         PlanError: naming the node, counted from 0, and what is wrong with it.
     """
+    if not isinstance(plan, Plan):  # pyright: ignore[reportUnnecessaryIsInstance]  # whatever a caller gave
+        raise PlanError(
+            f"expected a plan, got {type(plan).__name__}",
+            hint="kernel[grid, block].plan(…) and tt.plans.unpack make one",
+        )
     storages = list(dict.fromkeys(_storages(plan, 0)))
     _check_storages(storages)
     for label, handles in (("input", plan.inputs), ("output", plan.outputs)):

@@ -73,7 +73,7 @@ def profile(
         target: the compile target (`sm_80`); the chip's own where a chip is named, else the one in force.
         check: names of checks, as a list or separated by commas, for instance `"racecheck,initcheck"`: they take
             the place of those that are on by default; what is always on is so in any case. The outer profile's where
-            it is not said.
+            it is not said. An empty list: none but what is always on.
         all_threads: whether the launches of every thread of the process are meant; else those of this one alone.
 
     Yields:
@@ -114,7 +114,7 @@ def _check_names(check: str | Iterable[str]) -> tuple[str, ...]:
         if name not in CHECKS:
             raise UnknownName.of("check", name, CHECKS)
     if not found and isinstance(check, str):
-        raise UsageError(f"check={check!r} names no check", hint=f"known: {', '.join(CHECKS)}; always on stays on")
+        raise UsageError(f"check={check!r} names no check", hint=f"known: {', '.join(CHECKS)}")
     return tuple(found)
 
 

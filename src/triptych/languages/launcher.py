@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Protocol, SupportsIndex, cast
@@ -153,7 +153,7 @@ class Kernel:
         )
         return Plan.of_launch(self.program, launch)
 
-    def __call__(self, *arguments: object) -> LaunchReport:
+    def __call__(self, *arguments: object, **named: object) -> LaunchReport:
         """Always an error: a kernel needs a grid and a block before it can be called."""
         raise UsageError(
             f"kernel '{self.name}' was called without a grid and a block", where=calling_location(), hint=_USE
@@ -171,7 +171,16 @@ class BoundKernel:
     kernel: Kernel
     configuration: Configuration
 
-    def plan(self, *arguments: object) -> Plan:
+    def _refuse_names(self, named: Mapping[str, object]) -> None:
+        if named:
+            kernel = self.kernel
+            raise ArgumentError(
+                f"kernel '{kernel.name}': arguments are positional, got {', '.join(f'{name}=' for name in named)}",
+                where=calling_location(),
+                hint=f"give them in the order of {kernel.signature}",
+            )
+
+    def plan(self, *arguments: object, **named: object) -> Plan:
         """The plan that a call with these arguments runs, without running it: no data in it, and it can be shipped.
 
         Its storages are called as the parameters that they are passed for, and lie at addresses of its own, so that
@@ -180,15 +189,17 @@ class BoundKernel:
         Raises:
             ArgumentError: where the arguments do not fit the kernel's parameters.
         """
+        self._refuse_names(named)
         return relocated(self.kernel.plan(self.configuration, arguments))
 
-    def __call__(self, *arguments: object) -> LaunchReport:
+    def __call__(self, *arguments: object, **named: object) -> LaunchReport:
         """Runs the kernel to its end on the simulated device; what it stores is in the arrays when this returns.
 
         Args:
             arguments: one for each parameter. For a pointer: a contiguous numpy array, a triptych array, a torch tensor
                 in the host's memory, None for the null pointer, or a device address as an integer. For a number: a
                 number in the parameter's range. For a struct: its bytes.
+            named: none; that arguments are positional is an error of ours.
 
         Returns:
             What the machine counted and found, on the roofline of the chip in force.
@@ -198,12 +209,19 @@ class BoundKernel:
             LaunchError: where the launch does not fit the chip in force or the kernel.
             KernelFault: where the kernel did what a device forbids.
         """
+        self._refuse_names(named)
         plan = self.kernel.plan(self.configuration, arguments)
         try:
             return run_plan_here(plan, memory()).launches[0]
         except LaunchError as error:
             error.where = error.where or calling_location()
             raise
+
+
+def no_attribute(kind: str, name: str, kernels: Iterable[str]) -> AttributeError:
+    """The error of `module.kernel`: a module's kernels are taken by subscript."""
+    hint = f': write module["{name}"]' if name in kernels else ""
+    return AttributeError(f"'{kind}' object has no attribute '{name}'{hint}")
 
 
 def _whole(value: object) -> int | None:

@@ -141,5 +141,6 @@ def _occupancy_notes(record: LaunchRecord, chip: Chip) -> tuple[str, ...]:
         return ()
     idle = chip.sm_count - blocks
     return (
-        f"The grid of {blocks} block{'s' * (blocks > 1)} leaves {idle} of {chip.sm_count} SMs idle; the estimate takes the whole chip.",
+        f"The grid of {blocks} block{'s' * (blocks > 1)} leaves {idle} of {chip.sm_count} SMs idle;"
+        " the estimate takes the whole chip.",
     )

@@ -24,7 +24,7 @@ def checks_that_looked(launches: Sequence[LaunchReport]) -> str:
     return "; ".join(told) or "none"
 
 
-def place_told(message: str, where: SourceLocation) -> str:
-    """The place with the text of its line, unless the message ends with that already."""
-    text = where.text
-    return f"{where}" if not text or message.endswith(text) else f"{where}  {text}"
+def line_text(message: str, where: SourceLocation | None) -> str:
+    """The text of the line that a message is about; empty where there is none, or the message ends with it."""
+    text = "" if where is None else where.text
+    return "" if message.endswith(text) else text

@@ -14,6 +14,8 @@ from triptych.model.pipes import PREFIX
 from triptych.report.columns import ABSENT, CONFLICTS, REQUESTS, SECTORS, quotient, total
 from triptych.report.quantities import count, percent, ratio, size
 
+ORDER = "Hot lines: by the largest of their shares of instructions, sectors (or DMA bytes) and bank conflicts."
+"""What `_costs` does, for a reader."""
 INSTRUCTIONS: Mapping[str, tuple[str, ...]] = {
     "gpu": known_counters("instructions.warp"),
     "neuron": known_counters(*(f"instructions.{name}" for name in ("tensor", "vector", "scalar", "gpsimd", "dma"))),
@@ -37,6 +39,8 @@ class HotLine:
     share: float
     frames: tuple[SourceLocation, ...] = ()
     """The callers that the line was inlined into, innermost first, where lines are told apart by them."""
+    launches: int = 1
+    """How many launches the counters are sums over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +85,22 @@ def hot_lines(launches: Iterable[LaunchReport], per_kernel: int = 5) -> list[Hot
     so that a line that moves little but conflicts much is seen too.
     """
     gathered: dict[tuple[str, str, str], dict[SourceLocation, list[Counters]]] = {}
+    times: dict[tuple[str, str, str], int] = {}
     for launch in launches:
-        lines = gathered.setdefault((launch.kernel, launch.record.machine, launch.language), {})
+        if launch.stopped:
+            continue
+        key = (launch.kernel, launch.record.machine, launch.language)
+        times[key] = times.get(key, 0) + 1
+        lines = gathered.setdefault(key, {})
         for line in launch.record.lines:
             lines.setdefault(line.where, []).append(line.counters)
     found: list[HotLine] = []
-    for (kernel, machine, language), lines in gathered.items():
+    for key, lines in gathered.items():
+        machine = key[1]
         sums = {where: _sum(several, machine) for where, several in lines.items()}
         cost = _costs(sums, machine)
         ordered = sorted(sums, key=lambda where: (-max(cost[where]), where))[:per_kernel]
-        found += [HotLine(kernel, machine, language, where, sums[where], cost[where][0]) for where in ordered]
+        found += [HotLine(*key, where, sums[where], cost[where][0], launches=times[key]) for where in ordered]
     return found
 
 

@@ -15,9 +15,10 @@ from rich.text import Text
 from triptych.core.checks import CHECKS, MACHINES, Severity
 from triptych.core.launches import Finding
 from triptych.execution.launch_report import LaunchReport
-from triptych.report.columns import COLUMNS, Column, origins
+from triptych.report.columns import COLUMNS, Column, cells_of, origins
+from triptych.report.findings import checks_that_looked, line_text
 from triptych.report.groups import identity
-from triptych.report.hot_lines import LINE_COLUMNS, HotLine, LineColumn, hot_lines
+from triptych.report.hot_lines import LINE_COLUMNS, ORDER, HotLine, LineColumn, hot_lines
 from triptych.report.quantities import count, rate
 from triptych.report.tables import plain_table
 
@@ -89,7 +90,8 @@ def _launch_tables(rows: Sequence[_Row], machine: str, width: int) -> Iterable[R
     """As many tables as the columns need: each holds the columns that fit, beside the launch's number and kernel."""
     names = max(cell_len(row.launch.record.kernel) for row in rows)
     numbers = max(cell_len(row.label) for row in rows) + len("  ") + len("  ")
-    cells = {column: [column.cell(row.launch) for row in rows] for column in COLUMNS[machine]}
+    texts = zip(*(cells_of(row.launch) for row in rows), strict=True)
+    cells = dict(zip(COLUMNS[machine], texts, strict=True))
     needs = {column: max(map(cell_len, (*column.heading.split("\n"), *texts))) + 2 for column, texts in cells.items()}
     limits = [min(limit, max(names, len("kernel"))) for limit in (KERNEL_WIDTH, SHORT_KERNEL_WIDTH)]
     runs = _packed(needs, width - numbers - limits[0], width - numbers - limits[1])
@@ -124,13 +126,16 @@ def _packed(needs: Mapping[Column, int], first_room: int, room: int) -> list[lis
 
 
 def _line_tables(lines: Sequence[HotLine], width: int) -> Iterable[RenderableType]:
-    key = attrgetter("kernel", "machine", "language")
-    for (kernel, machine, language), group in groupby(lines, key=key):
-        yield Text()
-        yield _line_table(f"hot lines of {kernel} ({language})", list(group), LINE_COLUMNS[machine], width)
+    key = attrgetter("kernel", "machine", "language", "launches")
+    for (kernel, machine, language, launches), group in groupby(lines, key=key):
+        sums = f", sums over {launches} launches" if launches > 1 else ""
+        yield Text(f"\nhot lines of {kernel} ({language}){sums}", "bold")
+        yield _line_table(list(group), LINE_COLUMNS[machine], width)
+    if lines:
+        yield Text(f"\n{ORDER}", "dim")
 
 
-def _line_table(title: str, lines: Sequence[HotLine], columns: Sequence[LineColumn], width: int) -> RenderableType:
+def _line_table(lines: Sequence[HotLine], columns: Sequence[LineColumn], width: int) -> RenderableType:
     """Figures at their full width; what is left of the terminal goes to the source text."""
     places = [f"{line.where.file.rsplit('/', 1)[-1]}:{line.where.line}" for line in lines]
     cells = [[column.cell(line) for line in lines] for column in columns]
@@ -139,7 +144,7 @@ def _line_table(title: str, lines: Sequence[HotLine], columns: Sequence[LineColu
         max(map(cell_len, (*column.heading.split("\n"), *texts))) for column, texts in zip(columns, cells, strict=True)
     ]
     left = max(width - sum(needs) - 2 * len(needs) - 1, MIN_SOURCE_WIDTH)
-    table = plain_table(title)
+    table = plain_table()
     table.add_column("line", no_wrap=True, min_width=needs[0])
     for column, need in zip(columns, needs[1:], strict=True):
         table.add_column(column.heading, justify="right", no_wrap=True, min_width=need)
@@ -150,24 +155,29 @@ def _line_table(title: str, lines: Sequence[HotLine], columns: Sequence[LineColu
 
 
 def _findings(launches: Sequence[LaunchReport]) -> Iterable[RenderableType]:
-    times: dict[tuple[str, Finding], int] = {}
-    for launch in launches:
+    """Each once, with the number of the first launch that has it, and in how many it is."""
+    seen: dict[tuple[str, Finding], list[int]] = {}
+    for number, launch in enumerate(launches, 1):
         for finding in launch.record.findings:
-            key = launch.record.kernel, finding
-            times[key] = times.get(key, 0) + 1
-    if times:
+            seen.setdefault((launch.record.kernel, finding), []).append(number)
+    if seen:
         yield Text("\nfindings", "bold")
-    for (kernel, finding), seen in times.items():
-        again = f" (in {count(seen)} launches)" if seen > 1 else ""
+    for (kernel, finding), numbers in seen.items():
+        again = f", the first of {count(len(numbers))} launches" if len(numbers) > 1 else ""
         head = (f"{finding.severity.value}", STYLES[finding.severity])
-        yield _indented(Text.assemble(head, f" {finding.check} in {kernel}{again}: {finding.message}"), 2)
+        place = f"in {kernel} (#{numbers[0]}{again})"
+        yield _indented(Text.assemble(head, f" {finding.check} {place}: {finding.message}"), 2)
         if finding.where is not None:
-            yield _indented(Text(f"at {finding.where}  {finding.where.text}".rstrip()), 4)
+            yield _indented(Text(f"at {finding.where}  {line_text(finding.message, finding.where)}".rstrip()), 4)
         yield from (_indented(Text(f"called from {frame}"), 4) for frame in finding.frames)
+        if finding.hint is not None:
+            yield _indented(Text(finding.hint), 4)
+    checks = checks_that_looked(launches)
+    yield Text(f"\nchecks: {checks}" if seen else f"\nThe checks found nothing: {checks}.", "dim")
 
 
 def _indented(text: Text, columns: int) -> RenderableType:
-    return Padding(text, (0, 0, 0, columns))
+    return Padding(text, (0, 0, 0, columns), expand=False)
 
 
 def _notes(launches: Sequence[LaunchReport]) -> Iterable[Text]:

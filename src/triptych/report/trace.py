@@ -31,13 +31,17 @@ def trace(launches: Iterable[LaunchReport], *, script: str) -> dict[str, Any]:
 
     A launch is a slice of its estimate, with the launch overhead inside it. Each roof's slice begins after the
     overhead and lasts as long as the roof's work takes at its peak; the longest one ends with the launch. Times are in
-    microseconds from the first launch's start. Counters stand in a launch's `args`, by provenance.
+    microseconds from the first launch's start. Counters stand in a launch's `args`, by provenance. A launch that a
+    fault stopped is an instant: no time of it is known.
     """
     chips: dict[str, _Process] = {}
     slices: list[Event] = []
     now = 0.0
     for number, launch in enumerate(launches, 1):
         process = chips.setdefault(launch.chip.name, _Process(len(chips) + 1, launch.chip.title))
+        if launch.stopped:
+            slices += _stopped(number, launch, process, now)
+            continue
         slices += _slices(number, launch, process, now)
         now += launch.roofline.estimate_s * MICROSECONDS
     return {
@@ -105,6 +109,13 @@ def _slices(number: int, launch: LaunchReport, process: _Process, start: float) 
         yield _slice(f"{roof.name}: {launch.kernel}", begin, roof.seconds, process.place(f"roof: {roof.name}"), told)
 
 
+def _stopped(number: int, launch: LaunchReport, process: _Process, start: float) -> Iterator[Event]:
+    place = process.place(_LAUNCHES)
+    yield _instant(f"stopped: {launch.kernel}", "stopped", start, place, _launched(number, launch))
+    for finding in launch.findings:
+        yield _finding(finding, start, place)
+
+
 def _slice(name: str, start: float, seconds: float, place: _Place, arguments: Mapping[str, Any]) -> Event:
     """A complete event; `start` is in microseconds."""
     told = {"provenance": MODELLED, "seconds": seconds, **arguments}
@@ -126,12 +137,18 @@ def _finding(finding: Finding, start: float, place: _Place) -> Event:
         told["where"] = str(finding.where)
     if finding.frames:
         told["called_from"] = [str(frame) for frame in finding.frames]
-    name = f"{finding.severity.value}: {finding.check}"
-    return {"name": name, "cat": "finding", "ph": "i", "s": "t", "ts": start, **place, "args": told}
+    if finding.hint is not None:
+        told["hint"] = finding.hint
+    return _instant(f"{finding.severity.value}: {finding.check}", "finding", start, place, told)
 
 
-def _arguments(number: int, launch: LaunchReport) -> dict[str, Any]:
-    record, roofline = launch.record, launch.roofline
+def _instant(name: str, category: str, start: float, place: _Place, arguments: Mapping[str, Any]) -> Event:
+    return {"name": name, "cat": category, "ph": "i", "s": "t", "ts": start, **place, "args": arguments}
+
+
+def _launched(number: int, launch: LaunchReport) -> dict[str, Any]:
+    """What was launched, and where."""
+    record = launch.record
     return {
         "launch": number,
         "language": record.language,
@@ -140,6 +157,13 @@ def _arguments(number: int, launch: LaunchReport) -> dict[str, Any]:
         "grid": list(record.grid),
         "block": list(record.block),
         "shared_bytes": record.shared_bytes,
+    }
+
+
+def _arguments(number: int, launch: LaunchReport) -> dict[str, Any]:
+    roofline = launch.roofline
+    return {
+        **_launched(number, launch),
         "bound": roofline.bound,
         "limited_by": roofline.limited_by,
         "counters": _by_provenance([*launch.counters.items(), *roofline.counters().items()]),

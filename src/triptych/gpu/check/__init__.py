@@ -1,1 +1,24 @@
-"""The checks of the SIMT machine, a file each: what generated code recorded -> a finding or an error."""
+"""Checks of a launch: a file each. Those that stop it make errors; those that only look are in `FINDERS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from triptych.core.checks import VIEWCHECK, Check
+from triptych.core.launches import Finding
+from triptych.gpu.check import viewcheck
+from triptych.gpu.run.kernel import Kernel
+from triptych.gpu.run.worker import LaunchState, Worker
+
+Finder = Callable[[Kernel, LaunchState, Sequence[Worker]], Iterator[Finding]]
+
+FINDERS: Mapping[Check, Finder] = {VIEWCHECK: viewcheck.find}
+"""What each check that does not stop a launch has seen when it is over."""
+
+
+def find_all(
+    checks: frozenset[Check], kernel: Kernel, state: LaunchState, workers: Sequence[Worker]
+) -> tuple[Finding, ...]:
+    """What the checks in force have seen."""
+    finders = (finder for check, finder in FINDERS.items() if check in checks)
+    return tuple(finding for finder in finders for finding in finder(kernel, state, workers))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from triptych.core.errors import MemoryFault
 from triptych.core.handles import Storage
 from triptych.gpu.check.culprit import Culprit
+from triptych.gpu.check.null_arguments import null_arguments
 from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, PARAM_WINDOW
 from triptych.gpu.lower.memory_sites import MemorySite
 from triptych.gpu.lower.records import FaultKind, Site
@@ -17,6 +18,8 @@ from triptych.gpu.run.heap import DeviceHeap
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.worker import LaunchState, Worker
 
+_NULL_PAGE_BYTES = 4096
+"""Below this address nothing is ever allocated: an access there comes from a null pointer."""
 _VERBS = {"load": "read", "store": "write", "atomic": "atomic"}
 
 
@@ -39,7 +42,7 @@ def fault(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> Me
     if instruction.where.text:
         lines.append(f"  {instruction.where.text}")
     return MemoryFault(
-        "\n".join(lines), where=instruction.where, hint=_HINTS[kind], frames=instruction.frames,
+        "\n".join(lines), where=instruction.where, hint=_hint(kind, address, kernel, state), frames=instruction.frames,
         kernel=kernel.entry.name, thread=by.thread, block=by.block,
         access=site.kind, space=site.space, address=address, bytes=size,
         allocation=None if allocation is None else allocation.name,
@@ -89,12 +92,22 @@ def _reason(kind: int, address: int, size: int, kernel: Kernel, state: LaunchSta
         case FaultKind.LOCAL_BOUNDS:
             return f"is out of bounds: a thread has {state.geometry.local_bytes} bytes of local memory", None
         case _:
-            return _outside(state, address)
+            return _outside(kernel, state, address)
 
 
 def _name(storage: Storage, state: LaunchState) -> str:
     passed = state.argument_of.get(storage.name)
     return f"'{storage.name}'" if passed is None else f"'{storage.name}' ({passed.label})"
+
+
+def _hint(kind: int, address: int, kernel: Kernel, state: LaunchState) -> str:
+    """What to do."""
+    if kind != FaultKind.OUT_OF_BOUNDS or address >= _NULL_PAGE_BYTES:
+        return _HINTS[kind]
+    which = null_arguments(kernel, state)
+    if which:
+        return f"pass an array in the place of None or 0 ({which}), or test the pointer first"
+    return "the kernel read this pointer from memory or computed it: look where it comes from"
 
 
 def _element(storage: Storage, state: LaunchState, address: int) -> str:
@@ -110,12 +123,14 @@ def _owner(storages: Sequence[Storage], address: int) -> Storage | None:
     return next((s for s in storages if s.address <= address < s.end), None)
 
 
-def _outside(state: LaunchState, address: int) -> tuple[str, Storage | None]:
+def _outside(kernel: Kernel, state: LaunchState, address: int) -> tuple[str, Storage | None]:
     if FIRST_HEAP_ADDRESS <= address < PARAM_WINDOW:
         return _outside_allocations(state.heap, address), None
     arrays = [s for s in state.table.storages if s.address < FIRST_HEAP_ADDRESS]
-    if address < 4096:
-        return f"is out of bounds ({'a' if address == 0 else 'near a'} null pointer)", None
+    if address < _NULL_PAGE_BYTES:
+        which = null_arguments(kernel, state)
+        told = "a null pointer" if address == 0 else "near a null pointer"
+        return f"is out of bounds ({told}{': ' if which else ''}{which})", None
     if not arrays:
         return "is out of bounds", None
     nearest = min(arrays, key=lambda s: _distance(s, address))

@@ -23,6 +23,11 @@ def _polynomial(m: Machine[V], t: ScalarType, x: V, coefficients: Sequence[float
     return total
 
 
+def _widen(m: Machine[V], a: V) -> V:
+    """A single as a double; its NaN ends up as the canonical one."""
+    return m.canonical(F64, m.resize_float(F32, F64, a))
+
+
 _EXP2 = [math.log(2) ** power / math.factorial(power) for power in range(7, -1, -1)]
 """2^x = Σ (x ln 2)^k / k!; to the 7th power the rest is below 2^-31 on [-1/2, 1/2]."""
 
@@ -68,7 +73,7 @@ _LOG_TERMS = [2 / math.log(2) / (2 * k + 1) for k in range(6, -1, -1)]
 def lg2(m: Machine[V], f: Form, a: V) -> V:
     """d = log2 a."""
     a = flush(m, f, a)
-    wide = m.resize_float(F32, F64, a)
+    wide = _widen(m, a)
     bits = m.bitcast(F64, U64, wide)
     half_root = m.constant(U64, 0x3FE6_A09E_667F_3BCD)  # √½: mantissas end up in [√½, √2)
     exponent = m.shift_right(S64, m.sub(U64, bits, half_root), m.constant(S64, 52))
@@ -81,8 +86,8 @@ def lg2(m: Machine[V], f: Form, a: V) -> V:
     value = m.select(F32, m.compare(F32, "eq", a, zero), m.constant(F32, -math.inf), value)
     value = m.select(F32, m.compare(F32, "eq", a, infinity), infinity, value)
     invalid = m.compare(F32, "lt", a, zero)
-    value = m.select(F32, invalid, m.constant(F32, math.nan), value)
-    return flush(m, f, m.select(F32, m.compare(F32, "nan", a, a), a, value))
+    value = m.select(F32, m.bit_or(PRED, invalid, m.compare(F32, "nan", a, a)), m.constant(F32, math.nan), value)
+    return flush(m, f, value)
 
 
 @row("rcp.approx{.ftz}.f32 d, a", section="9.7.3.13", pipe=Pipe.SPECIAL, flops=1)
@@ -100,8 +105,8 @@ def sqrt(m: Machine[V], f: Form, a: V) -> V:
 @row("rsqrt.approx{.ftz}.f32 d, a", section="9.7.3.16", pipe=Pipe.SPECIAL, flops=1)
 def rsqrt(m: Machine[V], f: Form, a: V) -> V:
     """d = 1 / √a."""
-    root = m.square_root(F64, m.resize_float(F32, F64, flush(m, f, a)))
-    return flush(m, f, m.resize_float(F64, F32, m.float_div(F64, m.constant(F64, 1.0), root)))
+    root = m.square_root(F64, _widen(m, flush(m, f, a)))
+    return flush(m, f, m.canonical(F32, m.resize_float(F64, F32, m.float_div(F64, m.constant(F64, 1.0), root))))
 
 
 @row("div.full{.ftz}.f32 d, a, b", section="9.7.3.8", pipe=Pipe.SPECIAL, flops=1)
@@ -131,7 +136,7 @@ _PI_HALF_LOW = math.pi / 2 - _PI_HALF_HIGH + 6.123233995736766e-17
 
 def _circular(m: Machine[V], a: V, quadrant: int) -> V:
     """sin(a + quadrant · π/2); beyond |a| = 2^24, where the hardware's reduction is no better, something in [-1, 1]."""
-    wide = m.resize_float(F32, F64, a)
+    wide = _widen(m, a)
     turns = m.round_integral(F64, "rni", m.float_mul(F64, wide, m.constant(F64, 2 / math.pi)))
     minus = m.float_sub(F64, m.constant(F64, -0.0), turns)
     rest = m.fma(F64, minus, m.constant(F64, _PI_HALF_HIGH), wide)
@@ -146,7 +151,7 @@ def _circular(m: Machine[V], a: V, quadrant: int) -> V:
     negative = m.compare(S32, "ne", m.bit_and(S32, index, m.constant(S32, 2)), m.constant(S32, 0))
     value = m.select(F64, odd, cosine, sine)
     value = m.select(F64, negative, m.float_sub(F64, m.constant(F64, -0.0), value), value)
-    return m.resize_float(F64, F32, value)
+    return m.canonical(F32, m.resize_float(F64, F32, value))
 
 
 @row("sin.approx{.ftz}.f32 d, a", section="9.7.3.18", pipe=Pipe.SPECIAL, flops=1)
@@ -170,7 +175,7 @@ def _tanh(m: Machine[V], a: V) -> V:
     inside = m.select(F32, m.compare(F32, "gt", a, limit), limit, a)
     inside = m.select(F32, m.compare(F32, "lt", inside, low), low, inside)
     power = _exp2(m, m.float_mul(F32, inside, m.constant(F32, 2 / math.log(2))))
-    wide = m.resize_float(F32, F64, power)
+    wide = _widen(m, power)
     one = m.constant(F64, 1.0)
     value = m.float_div(F64, m.float_sub(F64, wide, one), m.float_add(F64, wide, one))
     large = m.resize_float(F64, F32, value)
@@ -178,7 +183,7 @@ def _tanh(m: Machine[V], a: V) -> V:
     small = m.float_mul(F32, a, _polynomial(m, F32, square, [-17 / 315, 2 / 15, -1 / 3, 1.0]))
     size = m.bitcast(U32, F32, m.bit_and(U32, m.bitcast(F32, U32, a), m.constant(U32, 0x7FFF_FFFF)))
     value = m.select(F32, m.compare(F32, "lt", size, m.constant(F32, 0.125)), small, large)
-    return m.select(F32, m.compare(F32, "nan", a, a), a, value)
+    return m.select(F32, m.compare(F32, "nan", a, a), m.constant(F32, math.nan), value)
 
 
 @row("tanh.approx.f32 d, a", section="9.7.3.22", pipe=Pipe.SPECIAL, flops=1)
@@ -212,14 +217,14 @@ def _flush_double(m: Machine[V], a: V) -> V:
 
 
 def _by_upper_half(m: Machine[V], a: V, function: Callable[[V], V]) -> V:
-    """A function of a double's upper 32 bits, rounded to the upper 32 bits; subnormals are zeros."""
+    """A function of a double's upper 32 bits, cut to the upper 32 bits; subnormals are zeros."""
     half = m.constant(U64, _UPPER_HALF)
     upper = _flush_double(m, m.bitcast(U64, F64, m.bit_and(U64, m.bitcast(F64, U64, a), half)))
-    exact = function(upper)
+    exact = function(upper)  # NaN where a is not: its upper half may be infinite
     bits = m.bitcast(F64, U64, exact)
-    rounded = m.bit_and(U64, m.add(U64, bits, m.constant(U64, 1 << 31)), half)
-    value = _flush_double(m, m.bitcast(U64, F64, rounded))
-    return m.select(F64, m.compare(F64, "nan", a, exact), m.constant(F64, math.nan), value)
+    value = _flush_double(m, m.bitcast(U64, F64, m.bit_and(U64, bits, half)))
+    nan = m.bitcast(U64, F64, m.constant(U64, 0x7FFF_FFFF << 32))
+    return m.select(F64, m.compare(F64, "nan", exact, exact), nan, value)
 
 
 @row("rcp.approx.ftz.f64 d, a", section="9.7.3.14", pipe=Pipe.SPECIAL, flops=1)

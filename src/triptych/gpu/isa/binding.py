@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from triptych.core.errors import UnsupportedInstruction
@@ -122,12 +122,22 @@ def registers_of(operand: Operand) -> Iterator[str]:
             return
 
 
+_TENSOR_CORES = (
+    "tensor cores are not supported; Triton's tl.dot does without them where it compiles for sm_75 (--target)"
+)
+_WAYS_ROUND: Mapping[str, str] = {
+    **dict.fromkeys(("mma", "wgmma", "ldmatrix"), _TENSOR_CORES),
+    "stmatrix": "Triton does without it where it compiles for sm_80 (--target)",
+}
+"""What to do without instructions that have no row, by mnemonic."""
+
+
 def _error(instruction: Instruction, what: str) -> UnsupportedInstruction:
     return UnsupportedInstruction(
         f"{what} (PTX line {instruction.line})",
         where=instruction.where,
         frames=instruction.frames,
-        hint="`triptych instructions` lists what is supported",
+        hint=_WAYS_ROUND.get(instruction.mnemonic, "`triptych instructions` lists what is supported"),
     )
 
 

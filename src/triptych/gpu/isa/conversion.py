@@ -5,10 +5,18 @@ from __future__ import annotations
 from functools import partial
 
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.modifiers import clamp_negative, flush, from_single, saturate, to_single
+from triptych.gpu.isa.modifiers import (
+    clamp_negative,
+    flush,
+    from_single,
+    narrow_infinity,
+    saturate,
+    to_double,
+    to_single,
+)
 from triptych.gpu.isa.rounding import directed_double, directed_single, double_to_single_odd, to_odd, two_sum
 from triptych.gpu.isa.table import Form, Pipe, row
-from triptych.gpu.isa.types import F32, F64, U16, U32, ScalarType, packed_element
+from triptych.gpu.isa.types import BF16, F32, F64, U16, U32, U64, ScalarType, packed_element
 
 _cvt = partial(row, section="9.7.9.21", pipe=Pipe.CONVERT, wider_registers=True)
 _INTEGERS = "u8 u16 u32 u64 s8 s16 s32 s64"
@@ -111,21 +119,23 @@ def cvt_integer_to_narrow(m: Machine[V], f: Form, a: V) -> V:
 
 @_cvt("cvt{.ftz}{.sat}.f32.atype d:type, a:atype", types={"atype": "f32 f16 bf16"})
 def cvt_to_single(m: Machine[V], f: Form, a: V) -> V:
-    """d = a, exactly."""
-    return saturate(m, f, flush(m, f, to_single(m, f.types["atype"], a)))
+    """d = a, exactly; under `.ftz` NaN becomes the canonical one."""
+    single = flush(m, f, to_single(m, f.types["atype"], a))
+    return saturate(m, f, m.canonical(F32, single) if f.has("ftz") else single)
 
 
 @_cvt("cvt{.ftz}{.sat}.f64.f32 d:f64, a:f32")
 def cvt_single_to_double(m: Machine[V], f: Form, a: V) -> V:
-    """d = a, exactly."""
-    return saturate(m, f, m.resize_float(F32, F64, flush(m, f, a)), F64)
+    """d = a, exactly; under `.ftz` NaN becomes the canonical one of f32 first."""
+    single = m.canonical(F32, m.flush(F32, a)) if f.has("ftz") else a
+    return saturate(m, f, m.resize_float(F32, F64, single), F64)
 
 
 @_cvt("cvt{.sat}.f64.atype d:type, a:atype", types={"atype": "f64 f16 bf16"})
 def cvt_to_double(m: Machine[V], f: Form, a: V) -> V:
     """d = a, exactly."""
     source = f.types["atype"]
-    wide = a if source is F64 else m.resize_float(F32, F64, to_single(m, source, a))
+    wide = a if source is F64 else to_double(m, source, a)
     return saturate(m, f, wide, F64)
 
 
@@ -152,12 +162,25 @@ def cvt_double_to_single(m: Machine[V], f: Form, a: V) -> V:
 
 
 def cvt_narrow(m: Machine[V], f: Form, a: V) -> V:
-    """d = a rounded to a 16-bit format."""
+    """d = a rounded to a 16-bit format; of an f64 that is NaN the upper digits stay."""
     source, target = f.types["atype"], f.types["dtype"]
     single = double_to_single_odd(m, a) if source is F64 else to_single(m, source, a)
-    if source is F32:
+    if source is F32 and target is BF16:  # a subnormal single is far below those of f16
         single = flush(m, f, single)
-    return from_single(m, target, clamp_negative(m, f, saturate(m, f, single)), f.get("rnd"))
+    narrow = from_single(m, target, clamp_negative(m, f, saturate(m, f, single)), f.get("rnd"))
+    if source is not F64 or f.has("sat"):
+        return narrow
+    return m.select(U16, m.compare(F64, "nan", a, a), _upper_digits(m, target, m.bitcast(F64, U64, a)), narrow)
+
+
+def _upper_digits(m: Machine[V], target: ScalarType, bits: V) -> V:
+    """The bits of a double that is NaN as those of a quiet 16-bit one: its sign and its upper digits."""
+    infinity = narrow_infinity(target)
+    digits = 10 if infinity == 0x7C00 else 7
+    shifted = m.resize(U64, U16, m.shift_right(U64, bits, m.constant(U64, 52 - digits)))
+    sign = m.shift_left(U16, m.resize(U64, U16, m.shift_right(U64, bits, m.constant(U64, 63))), m.constant(U16, 15))
+    quiet = m.constant(U16, infinity | 1 << (digits - 1))
+    return m.bit_or(U16, m.bit_or(U16, m.bit_and(U16, shifted, m.constant(U16, (1 << digits) - 1)), quiet), sign)
 
 
 for _modifiers, _targets, _sources, _modes in (

@@ -24,15 +24,12 @@ def _add(m: Machine[V], t: ScalarType, a: V, b: V, carry: V | None = None) -> tu
     return whole, m.bit_or(PRED, over, m.compare(unsigned, "lt", whole, total))
 
 
-def _sub(m: Machine[V], t: ScalarType, a: V, b: V, borrow: V | None = None) -> tuple[V, V]:
-    """a - (b + borrow), and whether that is below 0 for unsigned numbers."""
+def _sub(m: Machine[V], t: ScalarType, a: V, b: V, carry: V | None = None) -> tuple[V, V]:
+    """a + ~b + carry, and whether it needs more bits than the type has: the flag is 1 where a - b does not borrow."""
+    if carry is None:
+        carry = m.constant(PRED, 1)
     unsigned = TYPES[f"u{t.bits}"]
-    rest = m.sub(unsigned, a, b)
-    under = m.compare(unsigned, "lt", a, b)
-    if borrow is None:
-        return rest, under
-    whole = m.sub(unsigned, rest, m.select(unsigned, borrow, m.constant(unsigned, 1), m.constant(unsigned, 0)))
-    return whole, m.bit_or(PRED, under, m.compare(unsigned, "gt", whole, rest))
+    return _add(m, t, a, m.bit_xor(unsigned, b, m.constant(unsigned, -1)), carry)
 
 
 def _product(m: Machine[V], f: Form, a: V, b: V) -> V:
@@ -59,20 +56,20 @@ def addc_cc(m: Machine[V], f: Form, a: V, b: V, carry: V) -> tuple[V, V]:
 
 @_row("sub.cc.type d|%cc.cf:pred, a, b", section="9.7.2.3")
 def sub_cc(m: Machine[V], f: Form, a: V, b: V) -> tuple[V, V]:
-    """d = a - b; sets the carry flag where that borrows."""
+    """d = a - b; sets the carry flag where that does not borrow (the hardware's way, which the manual leaves open)."""
     return _sub(m, f.type, a, b)
 
 
 @_row("subc.type d, a, b, %cc.cf:pred", section="9.7.2.4")
-def subc(m: Machine[V], f: Form, a: V, b: V, borrow: V) -> V:
-    """d = a - (b + the carry flag)."""
-    return _sub(m, f.type, a, b, borrow)[0]
+def subc(m: Machine[V], f: Form, a: V, b: V, carry: V) -> V:
+    """d = a + ~b + the carry flag: a - b, less 1 where the last subtraction borrowed."""
+    return _sub(m, f.type, a, b, carry)[0]
 
 
 @_row("subc.cc.type d|%cc.cf:pred, a, b, %cc.cf:pred", section="9.7.2.4")
-def subc_cc(m: Machine[V], f: Form, a: V, b: V, borrow: V) -> tuple[V, V]:
-    """d = a - (b + the carry flag); sets the flag where that borrows."""
-    return _sub(m, f.type, a, b, borrow)
+def subc_cc(m: Machine[V], f: Form, a: V, b: V, carry: V) -> tuple[V, V]:
+    """d = a + ~b + the carry flag; sets the flag where that does not borrow."""
+    return _sub(m, f.type, a, b, carry)
 
 
 @_row("mad.half.cc.type d|%cc.cf:pred, a, b, c", groups=_HALF, section="9.7.2.5")

@@ -68,7 +68,10 @@ def _picked_bit(m: Machine[V], bits: V, rank: V) -> V:
 
 @row("fns.b32 d, mask, base:u32, offset:s32", section="9.7.1.17", pipe=Pipe.INTEGER)
 def fns(m: Machine[V], f: Form, mask: V, base: V, offset: V) -> V:
-    """d = the place of the offset-th set bit of the mask from base on, upwards or downwards; all ones if none."""
+    """d = the place of the offset-th set bit of the mask from base on, upwards or downwards; all ones if none.
+
+    For the offset -2^31, which has no magnitude, the hardware gives 0.
+    """
     zero, one, top = m.constant(U32, 0), m.constant(U32, 1), m.constant(U32, 31)
     inside = m.compare(U32, "le", base, top)
     start = m.bit_and(U32, base, top)
@@ -84,7 +87,8 @@ def fns(m: Machine[V], f: Form, mask: V, base: V, offset: V) -> V:
     place = m.select(
         U32, m.bit_and(PRED, down, m.bit_xor(PRED, missing, m.constant(PRED, 1))), m.sub(U32, top, place), place
     )
-    return m.select(U32, inside, place, m.constant(U32, -1))
+    place = m.select(U32, inside, place, m.constant(U32, -1))
+    return m.select(U32, m.compare(U32, "eq", offset, m.constant(U32, 1 << 31)), zero, place)
 
 
 @row("szext.edge.type d, a, b:u32", types="u32 s32", groups=_EDGE, section="9.7.1.21", pipe=Pipe.INTEGER)

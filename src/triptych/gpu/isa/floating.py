@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.modifiers import flush, saturate
+from triptych.gpu.isa.modifiers import flush, flush_below, saturate
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import F32, F64, PRED, U16, U32, U64, ScalarType
 
@@ -12,17 +12,39 @@ _ROUNDINGS = {"rnd": "rn rz rm rp"}
 
 def _compute(m: Machine[V], f: Form, operation: str, *operands: V) -> V:
     """An operation of the instruction's type, rounded as its text says, with `.ftz` and `.sat`."""
-    t, mode = f.type, f.get("rnd", "rn")
+    t = f.type
     operands = tuple(flush(m, f, a) for a in operands)
-    if mode == "rn":
-        nearest = {
-            "add": m.float_add, "sub": m.float_sub, "mul": m.float_mul, "div": m.float_div, "fma": m.fma,
-            "sqrt": m.square_root,
-        }  # fmt: skip
-        value = nearest[operation](t, *operands)
-    else:
-        value = m.float_directed(t, operation, mode, *operands)
-    return saturate(m, f, flush(m, f, value), t)
+    value = _round(m, f, operation, *operands)
+    return saturate(m, f, _flush_result(m, f, operation, value, operands), t)
+
+
+def _round(m: Machine[V], f: Form, operation: str, *operands: V) -> V:
+    mode = f.get("rnd", "rn")
+    if mode != "rn":
+        return m.float_directed(f.type, operation, mode, *operands)
+    nearest = {
+        "add": m.float_add, "sub": m.float_sub, "mul": m.float_mul, "div": m.float_div, "fma": m.fma,
+        "sqrt": m.square_root,
+    }  # fmt: skip
+    return nearest[operation](f.type, *operands)
+
+
+_SCALED = {"mul": (0,), "div": (0,), "fma": (0, 2)}
+"""The operands with which a result grows in proportion."""
+_SCALE = 2.0**24
+
+
+def _flush_result(m: Machine[V], f: Form, operation: str, value: V, operands: tuple[V, ...]) -> V:
+    """`.ftz` of a result: the hardware looks for underflow before it rounds to a subnormal.
+
+    So does the same operation on numbers so much larger that its result is normal. (Where these overflow, the result
+    itself is not small.) Sums are exact where they are small.
+    """
+    if not f.has("ftz") or operation not in _SCALED:
+        return flush(m, f, value)
+    scale = m.constant(F32, _SCALE)
+    scaled = [m.float_mul(F32, a, scale) if i in _SCALED[operation] else a for i, a in enumerate(operands)]
+    return flush_below(m, value, 2.0**-126 * _SCALE, _round(m, f, operation, *scaled))
 
 
 def add_float(m: Machine[V], f: Form, a: V, b: V) -> V:
@@ -87,7 +109,7 @@ _CLASSES = {"property": "finite infinite number notanumber normal subnormal"}
 def testp(m: Machine[V], f: Form, a: V) -> V:
     """p = whether a is of a kind; zeros are normal."""
     t, bits = f.type, bits_of(f.type)
-    size = m.bitcast(t, bits, change_sign(m, t, a, negate=False))
+    size = m.bit_and(bits, m.bitcast(t, bits, a), m.constant(bits, (1 << (t.bits - 1)) - 1))
     infinite = m.constant(bits, 0x7F80_0000 if t is F32 else 0x7FF0_0000_0000_0000)
     match f.get("property"):
         case "finite":
@@ -112,38 +134,28 @@ def bits_of(t: ScalarType) -> ScalarType:
     return U64 if t is F64 else U32 if t is F32 else U16
 
 
-def change_sign(m: Machine[V], t: ScalarType, a: V, *, negate: bool) -> V:
-    """A float without its sign, or with the opposite one (`negate`)."""
-    bits, sign = bits_of(t), 1 << (t.bits - 1)
-    whole = m.bitcast(t, bits, a)
-    changed = (
-        m.bit_xor(bits, whole, m.constant(bits, sign)) if negate else m.bit_and(bits, whole, m.constant(bits, sign - 1))
-    )
-    return m.bitcast(bits, t, changed)
-
-
 @row("abs{.ftz}.f32 d, a", section="9.7.3.9", pipe=Pipe.FP32)
 def abs_single(m: Machine[V], f: Form, a: V) -> V:
     """d = |a|."""
-    return flush(m, f, change_sign(m, f.type, a, negate=False))
+    return m.float_magnitude(F32, flush(m, f, a))
 
 
 @row("neg{.ftz}.f32 d, a", section="9.7.3.10", pipe=Pipe.FP32)
 def neg_single(m: Machine[V], f: Form, a: V) -> V:
     """d = -a."""
-    return flush(m, f, change_sign(m, f.type, a, negate=True))
+    return m.float_negate(F32, flush(m, f, a))
 
 
 @row("abs.f64 d, a", section="9.7.3.9", pipe=Pipe.FP64)
 def abs_double(m: Machine[V], f: Form, a: V) -> V:
-    """d = |a|."""
-    return change_sign(m, f.type, a, negate=False)
+    """d = |a|; NaN keeps its sign."""
+    return m.float_magnitude(F64, a)
 
 
 @row("neg.f64 d, a", section="9.7.3.10", pipe=Pipe.FP64)
 def neg_double(m: Machine[V], f: Form, a: V) -> V:
-    """d = -a."""
-    return change_sign(m, f.type, a, negate=True)
+    """d = -a; NaN keeps its sign."""
+    return m.float_negate(F64, a)
 
 
 @row("copysign.type d, a, b", types="f32 f64", section="9.7.3.2", pipe=Pipe.FP32)
@@ -156,7 +168,10 @@ def copysign(m: Machine[V], f: Form, a: V, b: V) -> V:
 
 
 def pick_extreme(m: Machine[V], t: ScalarType, a: V, b: V, *, larger: bool, keep_nan: bool) -> V:
-    """The larger or smaller: +0 above -0; NaN gives way to a number, unless it is to be kept (PTX manual, 9.7.3.11)."""
+    """The larger or smaller: +0 above -0; NaN gives way to a number, unless it is to be kept (PTX manual, 9.7.3.11).
+
+    Of two that are NaN: f32's canonical one, f64's b.
+    """
     bits = bits_of(t)
     size = 1 << (t.bits - 1)
     a_bits, b_bits = m.bitcast(t, bits, a), m.bitcast(t, bits, b)
@@ -165,14 +180,13 @@ def pick_extreme(m: Machine[V], t: ScalarType, a: V, b: V, *, larger: bool, keep
     merged = m.bit_and(bits, a_bits, b_bits) if larger else m.bit_or(bits, a_bits, b_bits)
     picked = m.select(bits, m.compare(t, "gt" if larger else "lt", a, b), a_bits, b_bits)
     picked = m.select(bits, both_zero, merged, picked)
-    a_nan, b_nan = m.compare(t, "nan", a, a), m.compare(t, "nan", b, b)
-    canonical = m.constant(bits, 0x7FFF_FFFF if t is F32 else 0x7FF8_0000_0000_0000)
     if keep_nan:
         either = m.compare(t, "nan", a, b)
-        return m.bitcast(bits, t, m.select(bits, either, canonical, picked))
-    picked = m.select(bits, b_nan, a_bits, m.select(bits, a_nan, b_bits, picked))
-    both = m.select(bits, a_nan, m.select(bits, b_nan, canonical, picked), picked)
-    return m.bitcast(bits, t, both)
+        return m.bitcast(bits, t, m.select(bits, either, m.constant(bits, 0x7FFF_FFFF), picked))
+    a_nan, b_nan = m.compare(t, "nan", a, a), m.compare(t, "nan", b, b)
+    neither = m.constant(bits, 0x7FFF_FFFF) if t is F32 else m.bit_or(bits, b_bits, m.constant(bits, 1 << 51))
+    other = m.select(bits, a_nan, neither, a_bits)
+    return m.bitcast(bits, t, m.select(bits, b_nan, other, m.select(bits, a_nan, b_bits, picked)))
 
 
 EXTREMES = {"nan": "NaN"}
@@ -185,7 +199,7 @@ def pick(m: Machine[V], f: Form, t: ScalarType, a: V, b: V, *, larger: bool) -> 
         return pick_extreme(m, t, a, b, larger=larger, keep_nan=f.has("NaN"))
     bits, sign = bits_of(t), 1 << (t.bits - 1)
     signs = m.bit_and(bits, m.bit_xor(bits, m.bitcast(t, bits, a), m.bitcast(t, bits, b)), m.constant(bits, sign))
-    sizes = (change_sign(m, t, x, negate=False) for x in (a, b))
+    sizes = (m.float_magnitude(t, x) for x in (a, b))
     picked = pick_extreme(m, t, *sizes, larger=larger, keep_nan=f.has("NaN"))
     signed = m.bitcast(bits, t, m.bit_or(bits, m.bitcast(t, bits, picked), signs))
     return m.select(t, m.compare(t, "nan", picked, picked), picked, signed)

@@ -35,6 +35,7 @@ _NAN = 0x7F
 _DROPPED = 13
 """A tf32 is a single whose low 13 bits are 0."""
 _LARGEST_TF32 = 0x7F7F_E000
+_NAN_TF32 = 0x7FFF_E000
 
 
 def _to_tf32(m: Machine[V], f: Form, a: V) -> V:
@@ -47,18 +48,19 @@ def _to_tf32(m: Machine[V], f: Form, a: V) -> V:
     rounded = m.bit_and(U32, bits, m.constant(U32, -1 << _DROPPED))
     if f.has("satfinite"):
         size = m.bit_and(U32, rounded, m.constant(U32, 0x7FFF_FFFF))
-        sign = m.bit_and(U32, rounded, m.constant(U32, 0x8000_0000))
-        infinite = m.compare(U32, "gt", size, m.constant(U32, _LARGEST_TF32))
-        rounded = m.select(U32, infinite, m.bit_or(U32, sign, m.constant(U32, _LARGEST_TF32)), rounded)
+        beyond = m.compare(U32, "gt", size, m.constant(U32, _LARGEST_TF32))
+        rounded = m.select(U32, beyond, m.sub(U32, rounded, m.constant(U32, 1 << _DROPPED)), rounded)
+    if f.has("rna"):
+        return rounded
     if f.has("relu"):
         negative = m.compare(S32, "lt", rounded, m.constant(S32, 0))
         rounded = m.select(U32, negative, m.constant(U32, 0), rounded)
-    return m.select(U32, m.compare(F32, "nan", a, a), m.constant(U32, 0x7FFF_FFFF), rounded)
+    return m.select(U32, m.compare(F32, "nan", a, a), m.constant(U32, _NAN_TF32), rounded)
 
 
 @_cvt("cvt.rna{.satfinite}.tf32.f32 d:tf32, a:f32")
 def cvt_tf32_away(m: Machine[V], f: Form, a: V) -> V:
-    """d = a rounded to tf32, ties away from zero."""
+    """d = a rounded to tf32, ties away from zero; infinities and NaN by their bits, as if they were numbers."""
     return _to_tf32(m, f, a)
 
 

@@ -100,7 +100,7 @@ def div(m: Machine[V], f: Form, a: V, b: V) -> V:
 
 @row("rem.type d, a, b", types=_ALL, section="9.7.1.9", pipe=Pipe.INTEGER)
 def rem(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = the remainder of a / b, with the sign of a."""
+    """d = the remainder of a / b, with the sign of a; all ones where b is 0."""
     return m.remainder(f.type, a, b)
 
 
@@ -159,13 +159,18 @@ def brev(m: Machine[V], f: Form, a: V) -> V:
     return m.reverse_bits(f.type, a)
 
 
+def _place(m: Machine[V], t: ScalarType, a: V) -> V:
+    """The position or the length of a field: its low 8 bits, of a 64-bit instruction all (the manual says 8)."""
+    return a if t.bits == 64 else m.bit_and(U32, a, m.constant(U32, 255))
+
+
 @row("bfe.type d, a, b:u32, c:u32", types="u32 u64 s32 s64", section="9.7.1.19", pipe=Pipe.INTEGER)
 def bfe(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = c bits of a from bit b on, extended by the field's sign if signed."""
     t, width = f.type, f.type.bits
     unsigned = U64 if width == 64 else U32
-    byte, limit = m.constant(U32, 255), m.constant(U32, width)
-    position, length = m.bit_and(U32, b, byte), m.bit_and(U32, c, byte)
+    limit = m.constant(U32, width)
+    position, length = (_place(m, t, x) for x in (b, c))
     inside = m.compare(U32, "lt", position, limit)
     amount = m.resize(U32, unsigned, m.select(U32, inside, position, m.constant(U32, width - 1)))
     shifted = m.shift_right(t, a, amount)
@@ -185,8 +190,8 @@ def bfe(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
 def bfi(m: Machine[V], f: Form, a: V, b: V, c: V, e: V) -> V:
     """d = b with e bits from bit c on replaced by the low bits of a."""
     t, width = f.type, f.type.bits
-    byte, limit = m.constant(U32, 255), m.constant(U32, width)
-    position, length = m.bit_and(U32, c, byte), m.bit_and(U32, e, byte)
+    limit = m.constant(U32, width)
+    position, length = (_place(m, t, x) for x in (c, e))
     inside = m.compare(U32, "lt", position, limit)
     amount = m.resize(U32, t, m.select(U32, inside, position, m.constant(U32, 0)))
     whole = m.compare(U32, "ge", length, limit)

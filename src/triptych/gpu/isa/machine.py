@@ -40,7 +40,7 @@ class Machine(Protocol[V]):
         ...
 
     def remainder(self, t: ScalarType, a: V, b: V) -> V:
-        """The remainder of `divide`, with the sign of a; a where b is 0."""
+        """The remainder of `divide`, with the sign of a; all ones where b is 0 (what the hardware gives)."""
         ...
 
     def bit_and(self, t: ScalarType, a: V, b: V) -> V:
@@ -88,7 +88,10 @@ class Machine(Protocol[V]):
         """A where the condition holds, else b."""
         ...
 
-    # Floating point: f32 and f64, round to nearest even
+    # Floating point: f32 and f64, round to nearest even.
+    # Of f32 a result that is no number is the canonical NaN, 0x7fffffff, whatever came in. Of f64 a NaN among the
+    # operands is kept, made quiet: b's before a's, of a division a's before b's, of a fused multiply-add b's, c's, a's;
+    # where none came in it is 0xfff8000000000000. So an H200 does it (tests/hardware/test_rows.py).
     def float_add(self, t: ScalarType, a: V, b: V) -> V:
         """a + b."""
         ...
@@ -113,6 +116,22 @@ class Machine(Protocol[V]):
         """√a."""
         ...
 
+    def float_negate(self, t: ScalarType, a: V) -> V:
+        """-a; of an f64 that is NaN the sign stays."""
+        ...
+
+    def float_magnitude(self, t: ScalarType, a: V) -> V:
+        """|a|; of an f64 that is NaN the sign stays."""
+        ...
+
+    def flush(self, t: ScalarType, a: V) -> V:
+        """A subnormal f32 as the zero of its sign; all others, NaN too, by their bits."""
+        ...
+
+    def canonical(self, t: ScalarType, a: V) -> V:
+        """An f32, NaN as the canonical one; an f64 whose NaN's bits reach no result: they are left to the machine."""
+        ...
+
     def float_directed(self, t: ScalarType, operation: str, mode: str, *operands: V) -> V:
         """`add sub mul div fma sqrt` rounded once, towards zero (`rz`), down (`rm`) or up (`rp`)."""
         ...
@@ -122,7 +141,10 @@ class Machine(Protocol[V]):
         ...
 
     def resize_float(self, source: ScalarType, target: ScalarType, a: V) -> V:
-        """Between f16, f32 and f64: widened exactly, or narrowed by one step, to nearest even."""
+        """Between f16, f32 and f64: widened exactly, or narrowed by one step, to nearest even.
+
+        NaN of f16 becomes the canonical one of f32; between f32 and f64, and from f16 to f64, its upper digits stay.
+        """
         ...
 
     def float_to_integer(self, source: ScalarType, target: ScalarType, a: V) -> V:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.rounding import single_to_bfloat, single_to_half
 from triptych.gpu.isa.table import Form
-from triptych.gpu.isa.types import BF16, F16, F32, U16, U32, ScalarType
+from triptych.gpu.isa.types import BF16, F16, F32, F64, U16, U32, ScalarType
 
 
 def to_single(m: Machine[V], t: ScalarType, a: V) -> V:
@@ -17,6 +17,16 @@ def to_single(m: Machine[V], t: ScalarType, a: V) -> V:
     return a
 
 
+def to_double(m: Machine[V], t: ScalarType, a: V) -> V:
+    """f16 or bf16 bits, or a single, as the double of the same value."""
+    return m.resize_float(F16, F64, a) if t is F16 else m.resize_float(F32, F64, to_single(m, t, a))
+
+
+def narrow_infinity(t: ScalarType) -> int:
+    """The bits of +∞ in f16 or bf16; those above are NaN."""
+    return 0x7C00 if t is F16 else 0x7F80
+
+
 def from_single(m: Machine[V], t: ScalarType, a: V, mode: str = "rn") -> V:
     """A single rounded to f16 or bf16 bits; f32 as it is."""
     if t is F16:
@@ -26,12 +36,22 @@ def from_single(m: Machine[V], t: ScalarType, a: V, mode: str = "rn") -> V:
 
 def flush(m: Machine[V], f: Form, a: V) -> V:
     """Subnormal singles become zeros of the same sign under `.ftz`."""
-    if not f.has("ftz"):
-        return a
-    bits = m.bitcast(F32, U32, a)
-    small = m.compare(U32, "eq", m.bit_and(U32, bits, m.constant(U32, 0x7F80_0000)), m.constant(U32, 0))
-    sign = m.bit_and(U32, bits, m.constant(U32, 0x8000_0000))
-    return m.bitcast(U32, F32, m.select(U32, small, sign, bits))
+    return m.flush(F32, a) if f.has("ftz") else a
+
+
+def flush_below(m: Machine[V], a: V, least: float, witness: V | None = None) -> V:
+    """A single becomes the zero of its sign where its magnitude, or the witness's, is below `least`."""
+    small = m.compare(F32, "lt", m.float_magnitude(F32, a if witness is None else witness), m.constant(F32, least))
+    return m.select(F32, small, m.float_mul(F32, a, m.constant(F32, 0.0)), a)
+
+
+_LEAST_HALF = 2.0**-14 * (1 - 2.0**-12)
+"""What an f16 of unbounded exponent is rounded from, at the least, to reach the smallest normal one."""
+
+
+def flush_before_half(m: Machine[V], f: Form, t: ScalarType, a: V) -> V:
+    """A single that f16 is made of, under `.ftz`: the hardware looks for underflow before it rounds to a subnormal."""
+    return flush_below(m, a, _LEAST_HALF) if t is F16 and f.has("ftz") else a
 
 
 def flush_narrow(m: Machine[V], f: Form, t: ScalarType, a: V) -> V:
@@ -52,8 +72,8 @@ def saturate(m: Machine[V], f: Form, a: V, t: ScalarType = F32) -> V:
 
 
 def clamp_negative(m: Machine[V], f: Form, a: V) -> V:
-    """A single below 0 becomes 0 under `.relu`."""
+    """A single below 0, and -0, becomes +0 under `.relu`."""
     if not f.has("relu"):
         return a
     zero = m.constant(F32, 0.0)
-    return m.select(F32, m.compare(F32, "lt", a, zero), zero, a)
+    return m.select(F32, m.compare(F32, "le", a, zero), zero, a)

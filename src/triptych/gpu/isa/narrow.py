@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from triptych.gpu.isa.floating import EXTREMES, change_sign, pick
+from triptych.gpu.isa.floating import EXTREMES, pick_extreme
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.modifiers import clamp_negative, flush_narrow, from_single, saturate, to_single
+from triptych.gpu.isa.modifiers import (
+    clamp_negative,
+    flush_before_half,
+    flush_narrow,
+    from_single,
+    narrow_infinity,
+    saturate,
+    to_double,
+    to_single,
+)
 from triptych.gpu.isa.rounding import double_to_single_odd, to_odd, two_sum
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import F32, F64, U16, U32, ScalarType, packed_element
@@ -16,15 +25,15 @@ from triptych.gpu.isa.types import F32, F64, U16, U32, ScalarType, packed_elemen
 def _narrow_op(m: Machine[V], f: Form, operation: Callable[..., V], t: ScalarType, *operands: V) -> V:
     """An operation in single precision, rounded once more: exact for add, sub and mul, since 24 ≥ 2 · 11 + 2."""
     singles = [to_single(m, t, flush_narrow(m, f, t, a)) for a in operands]
-    return flush_narrow(m, f, t, from_single(m, t, saturate(m, f, operation(F32, *singles))))
+    return from_single(m, t, saturate(m, f, flush_before_half(m, f, t, operation(F32, *singles))))
 
 
 def fma_narrow(m: Machine[V], f: Form, t: ScalarType, a: V, b: V, c: V) -> V:
     """a × b + c in f16 or bf16, rounded once (through a double rounded to odd)."""
-    wide = [m.resize_float(F32, F64, to_single(m, t, flush_narrow(m, f, t, x))) for x in (a, b, c)]
+    wide = [m.canonical(F64, to_double(m, t, flush_narrow(m, f, t, x))) for x in (a, b, c)]
     total, rest = two_sum(m, m.float_mul(F64, wide[0], wide[1]), wide[2])
-    single = saturate(m, f, double_to_single_odd(m, to_odd(m, total, rest)))
-    return flush_narrow(m, f, t, from_single(m, t, clamp_negative(m, f, single)))
+    single = saturate(m, f, flush_before_half(m, f, t, double_to_single_odd(m, to_odd(m, total, rest))))
+    return from_single(m, t, clamp_negative(m, f, single))
 
 
 def halves_of(m: Machine[V], a: V) -> tuple[V, V]:
@@ -53,7 +62,10 @@ def either(m: Machine[V], f: Form, operation: Callable[..., V], *operands: V) ->
 
 def _signed_narrow(m: Machine[V], f: Form, a: V, *, negate: bool) -> V:
     def of_one(t: ScalarType, x: V) -> V:
-        return flush_narrow(m, f, t, change_sign(m, t, x, negate=negate))
+        size = m.bit_and(U16, x, m.constant(U16, 0x7FFF))
+        changed = m.bit_xor(U16, x, m.constant(U16, 0x8000)) if negate else size
+        nan = m.compare(U16, "gt", size, m.constant(U16, narrow_infinity(t)))
+        return m.select(U16, nan, m.constant(U16, 0x7FFF), flush_narrow(m, f, t, changed))
 
     return either(m, f, of_one, a)
 
@@ -90,8 +102,17 @@ def fma_half(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
 
 def _extreme_narrow(m: Machine[V], f: Form, a: V, b: V, *, larger: bool) -> V:
     def of_one(t: ScalarType, x: V, y: V) -> V:
-        singles = (to_single(m, t, flush_narrow(m, f, t, x)), to_single(m, t, flush_narrow(m, f, t, y)))
-        return from_single(m, t, pick(m, f, F32, *singles, larger=larger))
+        x, y = flush_narrow(m, f, t, x), flush_narrow(m, f, t, y)
+        if not f.has("xorsign"):
+            return of_sizes(t, x, y)
+        size, sign = m.constant(U16, 0x7FFF), m.constant(U16, 0x8000)
+        picked = of_sizes(t, m.bit_and(U16, x, size), m.bit_and(U16, y, size))
+        signed = m.bit_or(U16, picked, m.bit_and(U16, m.bit_xor(U16, x, y), sign))
+        return m.select(U16, m.compare(U16, "eq", picked, size), picked, signed)  # NaN is the canonical one
+
+    def of_sizes(t: ScalarType, x: V, y: V) -> V:
+        singles = (to_single(m, t, x), to_single(m, t, y))
+        return from_single(m, t, pick_extreme(m, F32, *singles, larger=larger, keep_nan=f.has("NaN")))
 
     return either(m, f, of_one, a, b)
 

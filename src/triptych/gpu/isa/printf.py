@@ -10,24 +10,99 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable
-from functools import cache
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 MOST_CHARACTERS = 1 << 16
 """The longest text of one conversion; a wider one is cut."""
 _SPECIFICATION = re.compile(
-    rb"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|-?\d+)?)?(?P<length>hh|h|ll|l|j|z|t|L)?(?P<kind>.)",
+    rb"%(?P<flags>[-+ 0#]*)(?P<width>\*|\d+)?(?:(?P<dot>\.)(?P<precision>\*|-?\d+)?)?(?P<length>hh|h|ll|l|j|z|t|L)?"
+    rb"(?P<kind>.)",
     re.DOTALL,
 )
-_SIGNED, _UNSIGNED, _FLOATING = b"di", b"ouxX", b"fFeEgGaA"
-_LONG = frozenset((b"l", b"ll", b"j", b"z", b"t"))
-_WIDTHS = {b"hh": 8, b"h": 16, **dict.fromkeys(_LONG, 64)}
+_SIGNED, _INTEGERS, _FLOATING = b"di", b"diouxX", b"fFeEgGaA"
+_BITS = {b"hh": 8, b"h": 16, **dict.fromkeys((b"l", b"ll", b"j", b"z", b"t"), 64)}
 Read = Callable[[int, int], bytes]
 """(address, bytes) -> what lies there."""
 Number = ctypes.c_longlong | ctypes.c_ulonglong | ctypes.c_double | ctypes.c_int | ctypes.c_void_p | ctypes.c_char_p
 """A value that C's functions take."""
 ReadText = Callable[[int], bytes]
 """address -> the bytes up to a zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Conversion:
+    """One conversion of a format."""
+
+    flags: bytes
+    width: int | None
+    """None: an argument of its own; so is the precision's."""
+    precision: int | None
+    has_precision: bool
+    bits: int
+    kind: bytes
+
+    @property
+    def codes(self) -> str:
+        """The arguments that it takes, as `struct` names them."""
+        own = "d" if self.kind in _FLOATING else "Q" if self.bits == 64 or self.kind in b"ps" else "I"
+        return "i" * ((self.width is None) + (self.has_precision and self.precision is None)) + own
+
+    def convert(self, values: Iterator[int | float], read_text: ReadText) -> bytes:
+        """Its text; its arguments are the next of `values`."""
+        flags, width, precision = self.flags, self.width, self.precision
+        if width is None:
+            width = int(next(values))
+            flags, width = (flags + b"-", -width) if width < 0 else (flags, width)
+        if self.has_precision and precision is None:
+            precision = int(next(values))
+        value = next(values)
+        pattern = b"%" + flags + (b"%d" % min(width, MOST_CHARACTERS) if width else b"")
+        if self.has_precision and precision is not None and precision >= 0:
+            pattern += b".%d" % min(precision, MOST_CHARACTERS)
+        return self._form(pattern, value, width, read_text)
+
+    def _form(self, pattern: bytes, value: int | float, width: int, read_text: ReadText) -> bytes:
+        kind = self.kind
+        if isinstance(value, float):
+            return _print(pattern + kind, ctypes.c_double(value))
+        if kind in _INTEGERS:
+            value &= (1 << self.bits) - 1
+            if kind in _SIGNED:
+                value -= value >> (self.bits - 1) << self.bits
+            if pattern == b"%":
+                return (pattern + kind.replace(b"u", b"d")) % value  # Python's own says the same
+            return _print(pattern + b"ll" + kind, (ctypes.c_longlong if kind in _SIGNED else ctypes.c_ulonglong)(value))
+        if kind == b"c":
+            return _print(pattern + kind, ctypes.c_int(value), most=max(width, 1))
+        if kind == b"p":
+            return _print(pattern + kind, ctypes.c_void_p(value))
+        text = read_text(value) if value else b"(null)"
+        return text if pattern == b"%" else _print(pattern + kind, ctypes.c_char_p(text))
+
+
+@lru_cache(maxsize=256)
+def _take_apart(template: bytes) -> tuple[tuple[bytes | _Conversion, ...], struct.Struct]:
+    """A format's pieces, and how its arguments lie."""
+    pieces: list[bytes | _Conversion] = []
+    end, codes = 0, ""
+    for match in _SPECIFICATION.finditer(template):
+        pieces.append(template[end : match.start()])
+        end = match.end()
+        kind: bytes = match["kind"]
+        if kind == b"%":
+            pieces.append(kind)
+        elif kind not in _INTEGERS + _FLOATING + b"csp":
+            pieces.append(match[0])
+        else:
+            width, precision = (None if match[k] == b"*" else int(match[k] or 0) for k in ("width", "precision"))
+            bits = _BITS.get(match["length"], 32)
+            one = _Conversion(match["flags"], width, precision, match["dot"] is not None, bits, kind)
+            codes += one.codes
+            pieces.append(one)
+    return (*pieces, template[end:]), struct.Struct(f"@{codes}")
 
 
 def format_printf(template: bytes, arguments: int, read: Read, read_text: ReadText) -> tuple[bytes, int]:
@@ -41,63 +116,10 @@ def format_printf(template: bytes, arguments: int, read: Read, read_text: ReadTe
         read: reads memory.
         read_text: reads a string, for `%s`.
     """
-    taken = _Arguments(arguments, read)
-    parts: list[bytes] = []
-    end = 0
-    for match in _SPECIFICATION.finditer(template):
-        parts.append(template[end : match.start()])
-        parts.append(_convert(match, taken, read_text))
-        end = match.end()
-    return b"".join((*parts, template[end:])), taken.count
-
-
-class _Arguments:
-    """The arguments that are left."""
-
-    def __init__(self, address: int, read: Read) -> None:
-        self.address = address
-        self.read = read
-        self.count = 0
-
-    def take(self, size: int) -> bytes:
-        start = -(-self.address // size) * size
-        self.address = start + size
-        self.count += 1
-        return self.read(start, size)
-
-    def integer(self, bits: int, *, signed: bool) -> int:
-        """An `int` or a 64-bit integer, cut to `bits`."""
-        value = int.from_bytes(self.take(8 if bits == 64 else 4), "little") & ((1 << bits) - 1)
-        return value - (1 << bits) if signed and value >> (bits - 1) else value
-
-
-def _convert(match: re.Match[bytes], arguments: _Arguments, read_text: ReadText) -> bytes:
-    kind: bytes = match["kind"]
-    if kind == b"%":
-        return b"%"
-    if kind not in _SIGNED + _UNSIGNED + _FLOATING + b"csp":
-        return match[0]
-    flags: bytes = match["flags"]
-    width = arguments.integer(32, signed=True) if match["width"] == b"*" else int(match["width"] or 0)
-    if width < 0:
-        flags, width = flags + b"-", -width
-    pattern = b"%%%b%d" % (flags, min(width, MOST_CHARACTERS)) if width else b"%" + flags
-    if b"." in match[0]:
-        precision = arguments.integer(32, signed=True) if match["precision"] == b"*" else int(match["precision"] or 0)
-        pattern += b".%d" % min(precision, MOST_CHARACTERS) if precision >= 0 else b""
-    bits = _WIDTHS.get(match["length"], 32)
-    if kind in _SIGNED:
-        return _print(pattern + b"lld", ctypes.c_longlong(arguments.integer(bits, signed=True)))
-    if kind in _UNSIGNED:
-        return _print(pattern + b"ll" + kind, ctypes.c_ulonglong(arguments.integer(bits, signed=False)))
-    if kind in _FLOATING:
-        return _print(pattern + kind, ctypes.c_double.from_buffer_copy(arguments.take(8)))
-    if kind == b"c":
-        return _print(pattern + b"c", ctypes.c_int(arguments.integer(32, signed=True)), most=max(width, 1))
-    address = arguments.integer(64, signed=False)
-    if kind == b"p":
-        return _print(pattern + b"p", ctypes.c_void_p(address))
-    return _print(pattern + b"s", ctypes.c_char_p(read_text(address) if address else b"(null)"))
+    pieces, layout = _take_apart(template)
+    given: tuple[int | float, ...] = layout.unpack(read(arguments, layout.size)) if layout.size else ()
+    values = iter(given)
+    return b"".join(p if isinstance(p, bytes) else p.convert(values, read_text) for p in pieces), len(given)
 
 
 @cache
@@ -107,7 +129,10 @@ def _library() -> ctypes.CDLL:
 
 def _print(pattern: bytes, value: Number, most: int | None = None) -> bytes:
     """What C's `snprintf` makes of one value; `most`: the length, where zeros may be among the characters."""
-    size = _library().snprintf(None, 0, pattern, value)
-    buffer = ctypes.create_string_buffer(min(size, MOST_CHARACTERS) + 1)
-    _library().snprintf(buffer, len(buffer), pattern, value)
-    return buffer.raw[: len(buffer) - 1 if most is None else min(most, len(buffer) - 1)]
+    buffer = ctypes.create_string_buffer(64)
+    size = _library().snprintf(buffer, 64, pattern, value)
+    if size >= 64:
+        size = min(size, MOST_CHARACTERS)
+        buffer = ctypes.create_string_buffer(size + 1)
+        _library().snprintf(buffer, size + 1, pattern, value)
+    return buffer.raw[: size if most is None else min(most, size)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -77,3 +79,12 @@ WIDENED: Mapping[str, ScalarType] = {"u16": U32, "s16": S32, "u32": U64, "s32": 
 def packed_element(kind: ScalarType) -> ScalarType:
     """The element of a packed pair (`f16` of `f16x2`), the type itself where it is none."""
     return TYPES[kind.name[:-2]] if kind.name.endswith("x2") else kind
+
+
+def literal_number(bits: int, t: ScalarType) -> float | None:
+    """The number with these bits as an f32 or f64; None for NaN, and for other types."""
+    if t not in (F32, F64):
+        return None
+    layout = ("<f", "<I") if t is F32 else ("<d", "<Q")
+    number: float = struct.unpack(layout[0], struct.pack(layout[1], bits))[0]
+    return None if math.isnan(number) else number

@@ -22,6 +22,7 @@ from triptych.gpu.isa.binding import BoundInstruction, bind, with_implied_regist
 from triptych.gpu.isa.special_registers import CLOCK_REGISTERS
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.isa.verify import verify
+from triptych.gpu.lower.find_loose_registers import find_loose_registers
 from triptych.gpu.lower.find_uniformity import find_uniformity
 from triptych.gpu.lower.memory_sites import MemorySite, find_sites
 from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, special_uniformity
@@ -46,6 +47,8 @@ class KernelAnalysis:
     slots: Mapping[str, int]
     """The byte offset in a warp's frame of each register that lives across blocks."""
     frame_bytes: int
+    loose: frozenset[str]
+    """Registers of 32 bits in which, read as f32, each NaN stands for the canonical one."""
     resumable: frozenset[int]
     """Blocks where the converged form can be entered."""
     pieces: tuple[range, ...]
@@ -155,7 +158,8 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
             if instruction.instruction.guard is not None and instruction.form.row.flops:
                 guarded[id(instruction)] = len(guarded)
     analysis = KernelAnalysis(
-        module, function, graph, bound, liveness, uniformity, warps_in_rows, slots, frame_bytes, frozenset({0}),
+        module, function, graph, bound, liveness, uniformity, warps_in_rows, slots, frame_bytes,
+        find_loose_registers(bound, function.registers), frozenset({0}),
         split.pieces, find_waits(graph, uses, defines), sites, site_of, guarded,
         lay_out_variables(module, function, symbols, has_recursion=joined.has_recursion), links,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, Emitter, number, vector
+from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, number, vector
 from triptych.gpu.lower.records import (
     BARRIER_SHIFT,
     BARRIERS,
@@ -53,6 +53,7 @@ def _build_arrive(module: ir.Module) -> None:
     """
     e = _function(module, ARRIVE, I32, [POINTER, POINTER, *([I64] * 6)])
     context, _, index, threads, amount, lanes, holds, line = e.function.args
+    _arrive_simply(e)
     _check(e, context, FaultKind.BARRIER_NUMBER, e.b.icmp_unsigned(">=", index, _constant(BARRIERS)), line, index)
     partial = e.b.icmp_signed("!=", e.b.and_(threads, _constant(WARP_SIZE - 1)), _constant(0))
     wrong = e.b.or_(partial, e.b.icmp_signed("==", threads, _constant(0)))
@@ -77,6 +78,22 @@ def _build_arrive(module: ir.Module) -> None:
     with e.when(e.b.and_(full, e.b.icmp_signed(">", threads, _constant(0)))):
         e.intrinsic(_COMPLETE, VOID, [context, index])
     e.b.ret(ir.Constant(I32, 0))
+
+
+def _arrive_simply(e: Emitter) -> None:
+    """What `__syncthreads` comes to but for the first warp: all threads of the block, nothing to reduce."""
+    context, _, index, threads, amount, lanes, holds, _ = e.function.args
+    arrivals = e.load_field(Context, context, "arrivals")
+    plain = e.b.icmp_signed("==", e.b.and_(threads, holds), _constant(-1))  # both are
+    # A number beyond 63 would shift too far: the place is looked at only where the number is that of a barrier.
+    with e.when(e.b.and_(plain, e.b.icmp_unsigned("<", index, _constant(BARRIERS))), likely=True):
+        used = e.b.trunc(e.b.lshr(arrivals, index), I1)
+        place = _place_of(e, context, index)
+        same = e.b.icmp_signed("==", e.load_field(Barrier, place, "threads"), _constant(-1))
+        with e.when(e.b.and_(used, same), likely=True):
+            e.add_field(Barrier, place, "arrived", amount)
+            e.add_field(Barrier, place, "live", lanes)
+            e.b.ret(ir.Constant(I32, 0))
 
 
 def _check(e: Emitter, context: ir.Value, kind: int, wrong: ir.Value, line: ir.Value, detail: ir.Value) -> None:

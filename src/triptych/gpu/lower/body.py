@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -54,7 +55,7 @@ class KernelForm:
         known = self.values.get(name)
         if known is None:
             if name in self.analysis.slots:
-                known = self.read_home(name)
+                known = replace(self.read_home(name), loose=name in self.analysis.loose)
             else:
                 known = self.m.constant(self.operands.declared(name), 0)
             self.values[name] = known
@@ -222,7 +223,7 @@ class KernelForm:
         value = self.operands.convert(value, t, declared)
         if guard is not None:
             value = self.m.select(declared, guard, value, self.read_register(name))
-        self.values[name] = value
+        self.values[name] = value if name in self.analysis.loose else self.m.settled(value)
         self.written.add(name)
 
     # Control ----------------------------------------------------------------------------------------------------

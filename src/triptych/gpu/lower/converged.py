@@ -51,7 +51,7 @@ class ConvergedForm(ArrivingForm):
             assert stride == (0 if value.uniform else value.stride or None), f"{name} was found to have stride {stride}"
             self.b.store(value.ir, self.homes[name])
             return
-        self.b.store(self.to_home(name, self.m.spread(value)), self.homes[name])
+        self.b.store(self.to_home(name, self.m.lanes_of(value)), self.homes[name])
 
     # Entering and leaving ---------------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class ConvergedForm(ArrivingForm):
 
     def _save(self, names: list[str]) -> None:
         for name in names:
-            self.store_frame(name, self.m.spread(self.read_home(name)))
+            self.store_frame(name, self.m.lanes_of(self.read_home(name)))
 
     def _store_live(self) -> None:
         mask = self.b.zext(self.e.get(self.live, I32), I64)

@@ -157,6 +157,7 @@ class Callee:
     """A pointer that llvmlite takes for a function of a known type."""
 
     def __init__(self, pointer: ir.Value, kind: ir.FunctionType) -> None:
+        """`kind` is the type of what the pointer points to."""
         self.pointer = pointer
         self.function_type = kind
 

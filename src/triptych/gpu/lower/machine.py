@@ -2,62 +2,22 @@
 
 from __future__ import annotations
 
-import math
-import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 
 from llvmlite import ir
 
 from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.hardware import PARAM_WINDOW, WARP_SIZE
-from triptych.gpu.isa.types import PRED, TYPES, ScalarType
-from triptych.gpu.lower.directed import DIRECTIONS, directed_name
-from triptych.gpu.lower.emitter import (
-    DOUBLE,
-    FLOAT,
-    HALF,
-    I1,
-    I16,
-    I32,
-    I64,
-    POINTER,
-    VOID,
-    Emitter,
-    lanes,
-    number,
-    vector,
-)
+from triptych.gpu.isa.types import TYPES, ScalarType
+from triptych.gpu.lower.emitter import I1, I16, I32, I64, POINTER, VOID, Emitter, number, vector
+from triptych.gpu.lower.floating import FloatMachine
 from triptych.gpu.lower.memory import Access, atomic_access, copy_name, emit_inline, helper_space
 from triptych.gpu.lower.records import Context
 from triptych.gpu.lower.shuffle import SHUFFLE
+from triptych.gpu.lower.values import Value, element_type, signed_value
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """An LLVM value: a scalar if `uniform` or if it has a stride (base + lane · stride), else a vector of 32."""
-
-    ir: ir.Value
-    uniform: bool
-    stride: int = 0
-
-
-def element_type(t: ScalarType) -> ir.Type:
-    """The LLVM type of one lane; 16-bit floats are held by their bits."""
-    if t.kind == "predicate":
-        return I1
-    if t.name in ("f32", "f64"):
-        return FLOAT if t.bits == 32 else DOUBLE
-    return ir.IntType(t.bits)
-
-
-_ORDERED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_ROUNDINGS = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
-Operation = Callable[..., ir.Value]
-
-
-class LlvmMachine:
+class LlvmMachine(FloatMachine):
     """Fulfils `Machine` for code that is being emitted.
 
     The kernel's lowering sets, before each instruction, which lanes are active (`active`, an i32) and which memory
@@ -66,68 +26,18 @@ class LlvmMachine:
 
     def __init__(self, e: Emitter, context: ir.Value, warp: ir.Value) -> None:
         """Emits with `e`; `context` and `warp` point to the structures of `records`."""
-        self.e = e
-        self.b = e.b
+        super().__init__(e)
         self.context = context
         self.warp = warp
         self.active: ir.Value = ir.Constant(I32, -1)
         self.site: ir.Value | None = None
         self.parameter_bytes = 0
 
-    # Plumbing ---------------------------------------------------------------------------------------------------
-
-    def spread(self, a: Value) -> ir.Value:
-        """The value as a vector."""
-        if a.stride:
-            return self.b.add(self.e.splat(a.ir), lanes(a.ir.type, a.stride))
-        return self.e.splat(a.ir) if a.uniform else a.ir
-
-    def whole(self, a: Value) -> Value:
-        """The value as a scalar or as a vector: without a stride."""
-        return Value(self.spread(a), False) if a.stride else a
-
-    def _stride_of(self, a: Value) -> int | None:
-        return 0 if a.uniform else a.stride or None
-
-    def _affine(self, t: ScalarType, base: ir.Value, stride: int) -> Value:
-        size = 1 << t.bits
-        stride %= size
-        return Value(base, stride == 0, stride - size if stride >= size // 2 else stride)
-
-    def _apply(self, operation: Operation, *operands: Value) -> Value:
-        if all(a.uniform for a in operands):
-            return Value(operation(*(a.ir for a in operands)), True)
-        return Value(operation(*(self.spread(a) for a in operands)), False)
-
-    def _intrinsic(self, name: str, t: ir.Type, *operands: Value, extra: Sequence[ir.Value] = ()) -> Value:
-        def call(*values: ir.Value) -> ir.Value:
-            kind = values[0].type
-            result = vector(t) if isinstance(kind, ir.VectorType) else t
-            return self.e.intrinsic(f"llvm.{name}.{_mangle(kind)}", result, [*values, *extra])
-
-        return self._apply(call, *operands)
-
-    def _cast(self, operation: str, target: ir.Type, a: Value) -> Value:
-        a = self.whole(a)
-        method: Operation = getattr(self.b, operation)
-        return Value(method(a.ir, target if a.uniform else vector(target)), a.uniform)
-
     # Integers ---------------------------------------------------------------------------------------------------
-
-    def constant(self, t: ScalarType, value: int | float) -> Value:
-        """See `Machine`."""
-        kind = element_type(t)
-        if t.kind == "predicate":
-            return Value(ir.Constant(I1, int(value) & 1), True)
-        if isinstance(kind, ir.IntType):
-            return Value(ir.Constant(kind, int(value) & ((1 << t.bits) - 1)), True)
-        plain = float(value)
-        if t.bits == 32 and not math.isinf(plain) and not math.isnan(plain):
-            plain = struct.unpack("<f", struct.pack("<f", plain))[0]
-        return Value(ir.Constant(kind, plain), True)
 
     def add(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
+        a, b = self.settled(a), self.settled(b)
         left, right = self._stride_of(a), self._stride_of(b)
         if left is None or right is None or not (left or right):
             return self._apply(self.b.add, a, b)
@@ -135,6 +45,7 @@ class LlvmMachine:
 
     def sub(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
+        a, b = self.settled(a), self.settled(b)
         left, right = self._stride_of(a), self._stride_of(b)
         if left is None or right is None or not (left or right):
             return self._apply(self.b.sub, a, b)
@@ -144,7 +55,7 @@ class LlvmMachine:
         """See `Machine`."""
         for value, factor in ((a, b), (b, a)):
             if value.stride and factor.uniform and isinstance(factor.ir, ir.Constant):
-                return self._affine(t, self.b.mul(value.ir, factor.ir), value.stride * _signed(factor.ir))
+                return self._affine(t, self.b.mul(value.ir, factor.ir), value.stride * signed_value(factor.ir))
         return self._apply(self.b.mul, a, b)
 
     def divide(self, t: ScalarType, a: Value, b: Value) -> Value:
@@ -168,7 +79,7 @@ class LlvmMachine:
             unsafe = self._apply(self.b.or_, zero, self.compare(t, "eq", b, self.constant(t, -1)))
         safe = self.select(t, unsafe, self.constant(t, 1), b)
         rest = self._apply(self.b.srem if t.is_signed else self.b.urem, a, safe)
-        return self.select(t, zero, a, rest)
+        return self.select(t, zero, self.constant(t, -1), rest)
 
     def bit_and(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
@@ -203,110 +114,6 @@ class LlvmMachine:
     def reverse_bits(self, t: ScalarType, a: Value) -> Value:
         """See `Machine`."""
         return self._intrinsic("bitreverse", ir.IntType(t.bits), a)
-
-    def resize(self, source: ScalarType, target: ScalarType, a: Value) -> Value:
-        """See `Machine`."""
-        if target.bits == source.bits:
-            return a
-        if a.uniform and isinstance(a.ir, ir.Constant):
-            value = _signed(a.ir) if source.is_signed else a.ir.constant
-            return self.constant(target, value)
-        if a.stride and target.bits < source.bits:
-            return self._affine(target, self.b.trunc(a.ir, ir.IntType(target.bits)), a.stride)
-        if target.bits < source.bits:
-            return self._cast("trunc", ir.IntType(target.bits), a)
-        return self._cast("sext" if source.is_signed else "zext", ir.IntType(target.bits), a)
-
-    # Comparison and selection -----------------------------------------------------------------------------------
-
-    def compare(self, t: ScalarType, relation: str, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        if t.name in ("f32", "f64"):
-            return self._apply(partial(*self._float_test(relation)), a, b)
-        if relation == "lt" and _is_known(a) and _is_known(b):
-            return self.constant(PRED, _known(a) < _known(b))
-        test = self.b.icmp_signed if t.is_signed else self.b.icmp_unsigned
-        return self._apply(partial(test, _ORDERED[relation]), a, b)
-
-    def _float_test(self, relation: str) -> tuple[Operation, str]:
-        if relation == "nan":
-            return self.b.fcmp_unordered, "uno"
-        return self.b.fcmp_ordered, "ord" if relation == "num" else _ORDERED[relation]
-
-    def select(self, t: ScalarType, condition: Value, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        if condition.uniform and isinstance(condition.ir, ir.Constant):
-            return a if condition.ir.constant else b
-        if condition.uniform and not (a.uniform and b.uniform):
-            return Value(self.b.select(condition.ir, self.spread(a), self.spread(b)), False)
-        return self._apply(self.b.select, condition, a, b)
-
-    # Floating point ---------------------------------------------------------------------------------------------
-
-    def float_add(self, t: ScalarType, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._apply(self.b.fadd, a, b)
-
-    def float_sub(self, t: ScalarType, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._apply(self.b.fsub, a, b)
-
-    def float_mul(self, t: ScalarType, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._apply(self.b.fmul, a, b)
-
-    def float_div(self, t: ScalarType, a: Value, b: Value) -> Value:
-        """See `Machine`."""
-        return self._apply(self.b.fdiv, a, b)
-
-    def fma(self, t: ScalarType, a: Value, b: Value, c: Value) -> Value:
-        """See `Machine`."""
-        return self._intrinsic("fma", element_type(t), a, b, c)
-
-    def square_root(self, t: ScalarType, a: Value) -> Value:
-        """See `Machine`."""
-        return self._intrinsic("sqrt", element_type(t), a)
-
-    def float_directed(self, t: ScalarType, operation: str, mode: str, *operands: Value) -> Value:
-        """See `Machine`."""
-        kind = vector(element_type(t))
-        arguments = [ir.Constant(I32, DIRECTIONS[mode]), *(self.spread(a) for a in operands)]
-        result = self.e.intrinsic(directed_name(operation, t), kind, arguments)
-        if all(a.uniform for a in operands):
-            return Value(self.b.extract_element(result, ir.Constant(I32, 0)), True)
-        return Value(result, False)
-
-    def round_integral(self, t: ScalarType, mode: str, a: Value) -> Value:
-        """See `Machine`."""
-        return self._intrinsic(_ROUNDINGS[mode], element_type(t), a)
-
-    def resize_float(self, source: ScalarType, target: ScalarType, a: Value) -> Value:
-        """See `Machine`."""
-        if source.bits == 16:
-            a = self._cast("bitcast", HALF, a)
-        if target.bits == 16:
-            return self._cast("bitcast", I16, self._cast("fptrunc", HALF, a))
-        return self._cast("fpext" if target.bits > source.bits else "fptrunc", element_type(target), a)
-
-    def float_to_integer(self, source: ScalarType, target: ScalarType, a: Value) -> Value:
-        """See `Machine`."""
-        name = "fptosi.sat" if target.is_signed else "fptoui.sat"
-        kind = ir.IntType(target.bits)
-
-        def call(value: ir.Value) -> ir.Value:
-            result = vector(kind) if isinstance(value.type, ir.VectorType) else kind
-            return self.e.intrinsic(f"llvm.{name}.{_mangle(result)}.{_mangle(value.type)}", result, [value])
-
-        return self._apply(call, a)
-
-    def integer_to_float(self, source: ScalarType, target: ScalarType, a: Value) -> Value:
-        """See `Machine`."""
-        return self._cast("sitofp" if source.is_signed else "uitofp", element_type(target), a)
-
-    def bitcast(self, source: ScalarType, target: ScalarType, a: Value) -> Value:
-        """See `Machine`."""
-        kind = element_type(target)
-        return a if kind == element_type(source) else self._cast("bitcast", kind, a)
 
     # Memory -----------------------------------------------------------------------------------------------------
 
@@ -443,15 +250,15 @@ class LlvmMachine:
             halves.append(self.b.zext(self.b.load(self.e.offset(table, place), typ=I16), I32))
         return self.b.or_(halves[0], self.b.shl(halves[1], ir.Constant(I32, 16)))
 
+    def fence(self) -> None:
+        """See `Machine`."""
+        self.b.fence("seq_cst")
+
     # The warp ---------------------------------------------------------------------------------------------------
 
     def lane_index(self) -> Value:
         """See `Machine`."""
         return Value(ir.Constant(I32, 0), False, 1)
-
-    def fence(self) -> None:
-        """See `Machine`."""
-        self.b.fence("seq_cst")
 
     def active_mask(self) -> Value:
         """See `Machine`."""
@@ -471,28 +278,5 @@ class LlvmMachine:
         return Value(self.b.and_(self.e.bits(self.spread(predicate)), self.active), True)
 
 
-def _signed(constant: ir.Constant) -> int:
-    bits, value = constant.type.width, int(constant.constant)
-    return value - (1 << bits) if value >= 1 << (bits - 1) else value
-
-
-def _known(a: Value) -> int:
-    assert isinstance(a.ir, ir.Constant)
-    return int(a.ir.constant)
-
-
-def _is_known(a: Value) -> bool:
-    """A constant that is the same read as signed or as unsigned."""
-    return a.uniform and isinstance(a.ir, ir.Constant) and isinstance(a.ir.type, ir.IntType) and _signed(a.ir) >= 0
-
-
 def _bits_type(t: ScalarType) -> ScalarType:
     return TYPES[f"b{t.bits}"]
-
-
-def _mangle(kind: ir.Type) -> str:
-    if isinstance(kind, ir.VectorType):
-        return f"v{kind.count}{_mangle(kind.element)}"
-    if isinstance(kind, ir.IntType):
-        return f"i{kind.width}"
-    return "f64" if kind == DOUBLE else "f16" if kind == HALF else "f32"

@@ -205,7 +205,7 @@ class MaskedForm(ArrivingForm):
         picked = self.switch_index(index)
         condition = None if condition is None else Value(self.m.spread(condition), False)
         for name in sorted(self.written & self.analysis.liveness.live_out(index) & self.analysis.slots.keys()):
-            self._keep(name, self.m.spread(self.values[name]))
+            self._keep(name, self.m.lanes_of(self.values[name]))
         if block.waits:
             self._wait(index, fall_through)
         elif picked is not None:

@@ -129,7 +129,8 @@ class Context(Record):
         " sites block_counts divergent_counts stop_block budget converged masked storages"
         " storage_count symbols warp_index fault_kind fault_site fault_address fault_lane fault_warp"
         " fault_block done_blocks fault_size scratch site_count"
-        " slots slot_count slot_limit wanted cursor held progress turn_progress idle_turns spins envreg_1 envreg_2 host_call"
+        " slots slot_count slot_limit wanted cursor held progress turn_progress idle_turns spins"
+        " envreg_1 envreg_2 host_call"
     )
 
 
@@ -164,18 +165,20 @@ class Site(Record):
 
     `contiguous` and `broadcast` count the requests of full warps that the short ways served: neighbouring elements
     from a sector's start on, and one element for all lanes. All other requests count into the fields before them.
+    `left_view` is the first address that it reached for outside of what the launch passed of a storage, 0 for none.
     """
 
-    _fields_ = _fields("low high delta touched requests sectors bytes conflicts contiguous broadcast")
+    _fields_ = _fields("low high delta touched requests sectors bytes conflicts contiguous broadcast left_view")
 
 
 class StorageRow(Record):
     """A storage as generated code searches it: sorted by `low`; maps are biased by the pair's number.
 
+    `view_low` and `view_high` bound what the launch passed of it; the whole where it passed nothing of it.
     `parts` is 0, or where the first address and the end of what is allocated in each granule of it stand.
     """
 
-    _fields_ = _fields("low high delta writable read_map write_map parts")
+    _fields_ = _fields("low high view_low view_high delta writable read_map write_map parts")
 
 
 FUEL = 1 << 16

@@ -17,7 +17,7 @@ from triptych.gpu.isa.special_registers import (
     CONSTANT_REGISTERS,
     special_type,
 )
-from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
+from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType, literal_number
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.emitter import I32, I64, POINTER, vector
 from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
@@ -53,7 +53,8 @@ class Operands:
     def _read(self, operand: Operand, t: ScalarType, instruction: BoundInstruction) -> Value:
         match operand:
             case Register(name) if name in self.analysis.function.registers:
-                return self.convert(self.read_register(name), self.declared(name), t)
+                value = self.convert(self.read_register(name), self.declared(name), t)
+                return value if t.is_float or t.kind == "bits" else self.m.settled(value)
             case Register(name):
                 return self.convert(self.special(name, instruction), special_type(name), t)
             case Not(inner):
@@ -74,6 +75,9 @@ class Operands:
         bits, width = literal.bits, literal.width
         if width == 64 and t.bits == 32:
             bits = struct.unpack("<I", struct.pack("<f", struct.unpack("<d", struct.pack("<Q", bits))[0]))[0]
+        number = literal_number(bits, t)
+        if number is not None:
+            return self.m.constant(t, number)
         whole = Value(ir.Constant(ir.IntType(t.bits), bits & ((1 << t.bits) - 1)), True)
         return self.m.bitcast(TYPES[f"b{t.bits}"], t, whole)
 
@@ -112,7 +116,7 @@ class Operands:
         match operand.base:
             case Register(name):
                 t = self.declared(name)
-                value = self.read_register(name)
+                value = self.m.settled(self.read_register(name))
                 if operand.offset and t.bits == 32:  # 32-bit addresses wrap as the hardware's do
                     value = self.m.add(U32, value, self.m.constant(U32, operand.offset))
                 if t.bits == 32 and instruction.form.get("space").startswith("shared"):

@@ -28,7 +28,7 @@ from triptych.gpu.lower.records import (
 )
 from triptych.gpu.lower.services import at_most_fuel, build_services
 
-IDLE_TURNS = 16
+IDLE_TURNS = 32
 """Turns without progress of all blocks that a worker holds, until it asks whether to go on."""
 
 

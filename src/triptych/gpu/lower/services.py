@@ -90,12 +90,26 @@ def _build_resolve(module: ir.Module) -> None:
     locked = e.b.icmp_signed("==", e.load_field(StorageRow, row, "writable"), _constant(0))
     with e.when(e.b.and_(is_write, locked)):
         e.b.ret(_constant(FaultKind.READ_ONLY))
-    for name in ("low", "high", "delta"):
-        e.b.store(e.load_field(StorageRow, row, name), e.field(Site, site, name))
+    e.b.store(e.load_field(StorageRow, row, "delta"), e.field(Site, site, "delta"))
+    _find_view(e, row, site, low, end)
     _find_part(e, row, site, low, end)
     maps = [e.load_field(StorageRow, row, name) for name in ("write_map", "read_map")]
     e.b.store(e.b.select(is_write, *maps), e.field(Site, site, "touched"))
     e.b.ret(_constant(0))
+
+
+def _find_view(e: Emitter, row: ir.Value, site: ir.Value, low: ir.Value, end: ir.Value) -> None:
+    """What the launch passed of the storage becomes the site's; outside of it the whole does, and that is noted."""
+    whole = [e.load_field(StorageRow, row, name) for name in ("low", "high")]
+    view = [e.load_field(StorageRow, row, name) for name in ("view_low", "view_high")]
+    before, after = e.b.icmp_unsigned("<", low, view[0]), e.b.icmp_unsigned(">", end, view[1])
+    outside = e.b.or_(before, after)
+    for name, in_view, in_whole in zip(("low", "high"), view, whole, strict=True):
+        e.b.store(e.b.select(outside, in_whole, in_view), e.field(Site, site, name))
+    known = e.load_field(Site, site, "left_view")
+    behind = e.b.select(e.b.icmp_unsigned(">", low, view[1]), low, view[1])
+    first = e.b.and_(outside, e.b.icmp_signed("==", known, _constant(0)))
+    e.b.store(e.b.select(first, e.b.select(before, low, behind), known), e.field(Site, site, "left_view"))
 
 
 def _find_part(e: Emitter, row: ir.Value, site: ir.Value, low: ir.Value, end: ir.Value) -> None:

@@ -125,6 +125,7 @@ class UniformityMachine:
     count_ones = count_leading_zeros = reverse_bits = _lane_by_lane
     float_add = float_sub = float_mul = float_div = fma = square_root = round_integral = _lane_by_lane
     float_directed = resize_float = float_to_integer = integer_to_float = _lane_by_lane
+    float_negate = float_magnitude = flush = canonical = _lane_by_lane
 
 
 def _known(t: ScalarType, stride: int) -> Uniformity:

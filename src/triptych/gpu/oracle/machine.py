@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from triptych.gpu.isa.types import PRED, ScalarType
+from triptych.gpu.isa.types import F32, F64, PRED, ScalarType
 from triptych.gpu.oracle.memory import WarpMemory
+from triptych.gpu.oracle.nan import hardware_nan
 from triptych.gpu.oracle.rounding import directed, fused_multiply_add
 from triptych.gpu.oracle.values import (
     LANES,
@@ -30,6 +31,10 @@ _ROUNDINGS: Mapping[str, Callable[[Lanes], Lanes]] = {
 }  # fmt: skip
 
 
+_SMALLEST_NORMAL = 2.0**-126
+"""Of f32."""
+
+
 class NumpyMachine:
     """Fulfils `Machine`. The interpreter sets, before each instruction, which lanes are active."""
 
@@ -43,7 +48,8 @@ class NumpyMachine:
     def constant(self, t: ScalarType, value: int | float) -> Lanes:
         """See `Machine`."""
         if t.name in ("f32", "f64"):
-            return np.full(LANES, value, np.float64).astype(lane_dtype(t))
+            number = np.full(LANES, value, np.float64).astype(lane_dtype(t))
+            return hardware_nan(t, number, number)
         return filled(t, int(value))
 
     def add(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
@@ -66,7 +72,7 @@ class NumpyMachine:
     def remainder(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
         """See `Machine`."""
         pairs = zip(numbers(t, a), numbers(t, b), strict=True)
-        return from_numbers(t, [x - y * _quotient(x, y) if y else x for x, y in pairs])
+        return from_numbers(t, [x - y * _quotient(x, y) if y else -1 for x, y in pairs])
 
     def bit_and(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
         """See `Machine`."""
@@ -129,41 +135,60 @@ class NumpyMachine:
 
     def float_add(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
         """See `Machine`."""
-        return a + b
+        return hardware_nan(t, a + b, b, a)
 
     def float_sub(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
         """See `Machine`."""
-        return a - b
+        return hardware_nan(t, a - b, b, a)
 
     def float_mul(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
         """See `Machine`."""
-        return a * b
+        return hardware_nan(t, a * b, b, a)
 
     def float_div(self, t: ScalarType, a: Lanes, b: Lanes) -> Lanes:
         """See `Machine`."""
-        return a / b
+        return hardware_nan(t, a / b, a, b)
 
     def fma(self, t: ScalarType, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
         """See `Machine`."""
-        return fused_multiply_add(t, a, b, c)
+        return hardware_nan(t, fused_multiply_add(t, a, b, c), b, c, a)
 
     def square_root(self, t: ScalarType, a: Lanes) -> Lanes:
         """See `Machine`."""
-        return np.sqrt(a)
+        return hardware_nan(t, np.sqrt(a), a)
+
+    def float_negate(self, t: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return hardware_nan(t, -a, a)
+
+    def float_magnitude(self, t: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return hardware_nan(t, np.abs(a), a)
+
+    def flush(self, t: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return np.where(np.abs(a) < _SMALLEST_NORMAL, np.copysign(np.zeros_like(a), a), a)
+
+    def canonical(self, t: ScalarType, a: Lanes) -> Lanes:
+        """See `Machine`."""
+        return hardware_nan(t, a) if t is F32 else a
 
     def float_directed(self, t: ScalarType, operation: str, mode: str, *operands: Lanes) -> Lanes:
         """See `Machine`."""
-        return directed(t, operation, mode, operands)
+        order = operands if operation == "div" else (*operands[1:], operands[0])
+        return hardware_nan(t, directed(t, operation, mode, operands), *order)
 
     def round_integral(self, t: ScalarType, mode: str, a: Lanes) -> Lanes:
         """See `Machine`."""
-        return _ROUNDINGS[mode](a)
+        return hardware_nan(t, _ROUNDINGS[mode](a), a)
 
     def resize_float(self, source: ScalarType, target: ScalarType, a: Lanes) -> Lanes:
         """See `Machine`."""
         number: Lanes = a.view(np.float16) if source.bits == 16 else a
         result = number.astype(np.dtype(f"f{target.bits // 8}"))
-        return result.view(lane_dtype(target))
+        if target is F64:  # numpy keeps a signalling NaN of f16
+            return hardware_nan(F64, result, result)
+        return hardware_nan(F32, result) if source.bits == 16 else result.view(lane_dtype(target))
 
     def float_to_integer(self, source: ScalarType, target: ScalarType, a: Lanes) -> Lanes:
         """See `Machine`."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.handles import Storage
 from triptych.core.errors import MemoryFault
+from triptych.core.handles import Storage
 from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import PARAM_WINDOW, WINDOW_SIZE, WINDOWS
 from triptych.gpu.isa.types import TYPES, ScalarType

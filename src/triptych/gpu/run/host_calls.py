@@ -33,7 +33,12 @@ class HostCalls:
         self.error: BaseException | None = None
         """A mistake of ours, or an interruption."""
         self.thread = 0
-        self._low: list[int] = state.table.rows[:, StorageRow.position("low")].tolist()
+        self._texts: dict[int, bytes] = {}
+        """Strings that lanes of the same call have read."""
+        names = ("low", "high", "delta", "parts")
+        self._low, self._high, self._delta, self._parts = (
+            state.table.rows[:, StorageRow.position(name)].tolist() for name in names
+        )
         self._function = CALL_TYPE(self._call)
         worker.context.host_call = ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
@@ -47,6 +52,7 @@ class HostCalls:
         lane = 0
         try:
             operands = (ctypes.c_uint64 * (WARP_SIZE * max(len(row.parameters), 1))).from_address(table)
+            self._texts.clear()
             first = self.context.warp_index * WARP_SIZE
             for lane in range(WARP_SIZE):
                 if mask >> lane & 1:
@@ -73,11 +79,16 @@ class HostCalls:
 
     def read_text(self, address: int) -> bytes:
         """See `Host`."""
+        known = self._texts.get(address)
+        if known is not None:
+            return known
         start, end = self._find(address)
         if start is None:
             raise self._unreachable(address, 1)
-        text = ctypes.string_at(start, min(end - address, MOST_TEXT))
-        return text.split(b"\0", 1)[0]
+        text = ctypes.string_at(start, min(end - address, MOST_TEXT)).split(b"\0", 1)[0]
+        if not 0 <= address - WINDOWS["local"] < WINDOW_SIZE:  # another lane's is another text
+            self._texts[address] = text
+        return text
 
     def _find(self, address: int) -> tuple[int | None, int]:
         """The host's place of a generic address, and the first device address behind its storage."""
@@ -91,14 +102,12 @@ class HostCalls:
         place = bisect_right(self._low, address) - 1
         if place < 0:
             return None, 0
-        row = self.state.table.rows[place]
-        low, high = (int(row[StorageRow.position(name)]) for name in ("low", "high"))
-        if row[StorageRow.position("parts")] and low <= address < high:
-            assert self.state.heap is not None
-            low, high = self.state.heap.bounds_at(address)
+        low, high = self._low[place], self._high[place]
+        if self._parts[place] and low <= address < high:
+            low, high = self._heap().bounds_at(address)
         if not low <= address < high:
             return None, 0
-        return address + int(row[StorageRow.position("delta")]), high
+        return address + self._delta[place], high
 
     def _unreachable(self, address: int, size: int) -> HostFault:
         where = "a null pointer" if address == 0 else f"address {address:#x}"

@@ -43,15 +43,17 @@ class KernelFacts:
         """From the analysis."""
         return cls(
             analysis.layout, analysis.frame_bytes, analysis.count_columns, len(analysis.guarded_flops),
-            len(analysis.sites), _writing_sites(analysis), plan_counting(analysis), units_for(i for block in analysis.bound for i in block),
+            len(analysis.sites), _writing_sites(analysis), plan_counting(analysis),
+            units_for(i for block in analysis.bound for i in block),
             frozenset(i.host.name for block in analysis.bound for i in block if i.host is not None),
         )  # fmt: skip
 
 
 def _writing_sites(analysis: KernelAnalysis) -> NDArray[np.int64]:
-    """Stores, and atomic operations without a result: a loop that waits may spin on one with a result."""
-    sites = analysis.sites
-    return np.flatnonzero([s.kind == "store" or (s.kind == "atomic" and not s.instruction.defines) for s in sites])
+    """What others may see: stores, and atomic operations without a result (loops that wait may spin on the others)."""
+    looks = [s.kind == "load" or (s.kind == "atomic" and bool(s.instruction.defines)) for s in analysis.sites]
+    others = [s.space in ("global", "shared") for s in analysis.sites]
+    return np.flatnonzero(np.array(others, np.bool_) & ~np.array(looks, np.bool_))
 
 
 class Kernel:

@@ -15,6 +15,8 @@ from triptych.core.output import write_output
 from triptych.core.plan import Argument, Launch, Program, Struct
 from triptych.core.progress import reporting
 from triptych.core.settings import settings
+from triptych.gpu.check import find_all
+from triptych.gpu.check.viewcheck import passed_views
 from triptych.gpu.hardware import GRID_WORKSPACE, LOCAL_BYTES, WARP_SIZE
 from triptych.gpu.run.counting import count_launch
 from triptych.gpu.run.faults import raise_first_fault
@@ -25,7 +27,7 @@ from triptych.gpu.run.module import Parameter
 from triptych.gpu.run.printed_text import PrintedText
 from triptych.gpu.run.slots import HELD_BYTES, slot_bytes
 from triptych.gpu.run.variables import grid_workspace, memory_of
-from triptych.gpu.run.worker import LaunchState, build_storage_table, passed_arrays
+from triptych.gpu.run.worker import LaunchState, build_storage_table, null_arguments, passed_arrays
 from triptych.gpu.run.workers import run_workers
 
 _CHECKS_BY_DEFAULT = in_force("gpu")
@@ -67,11 +69,11 @@ def run_launch(
     workspace = grid_workspace() if launch.cooperative else {}
     now = settings()
     heap = device_heap(now.heap_bytes) if kernel.facts.host_calls & {"malloc", "free"} else heap_in_use()
-    table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, heap)
+    table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, passed_views(launch), heap)
     state = LaunchState(
         geometry, table, parameters, variables.addresses, now.budget,
         _most_held(kernel, geometry, resident_blocks, cooperative=launch.cooperative), passed_arrays(launch),
-        GRID_WORKSPACE if launch.cooperative else 0, heap, PrintedText(now.printf_bytes),
+        null_arguments(launch), GRID_WORKSPACE if launch.cooperative else 0, heap, PrintedText(now.printf_bytes),
     )  # fmt: skip
     try:
         with reporting(launch.entry) as report:
@@ -82,7 +84,7 @@ def run_launch(
     counters, lines = count_launch(kernel.facts.counting, workers, table)
     return LaunchRecord(
         launch.entry, "gpu", program.language, program.target, launch.grid, launch.block,
-        geometry.shared_bytes, counters, lines, checks=names_of(checks),
+        geometry.shared_bytes, counters, lines, find_all(checks, kernel, state, workers), checks=names_of(checks),
     )  # fmt: skip
 
 

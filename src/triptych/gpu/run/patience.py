@@ -55,7 +55,7 @@ class Patience:
             warps[:, _BUDGET] = budget
         pairs = list(zip(self.others, seen, self.seen, strict=True))
         if all(other.is_done or (was[0] == now[0] and was[1] != now[1]) for other, was, now in pairs):
-            self.charged += spins - before
+            self.charged, self.pause_s = self.charged + spins - before, _PAUSES_S[0]
         else:
             if any(was[0] != now[0] for _, was, now in pairs):
                 self.charged = 0

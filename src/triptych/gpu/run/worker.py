@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.handles import Handle, Storage
-from triptych.core.plan import Launch
+from triptych.core.plan import Launch, Scalar
 from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, PAIR_BYTES, PARAM_WINDOW, WARP_SIZE
 from triptych.gpu.lower.records import NO_STOP, SCRATCH_BYTES, Context, Site, Slot, StorageRow
 from triptych.gpu.run.geometry import Geometry
@@ -47,9 +47,15 @@ class StorageTable:
 
 
 def build_storage_table(
-    memory: Mapping[Storage, NDArray[np.uint8]], parameters: NDArray[np.uint8], heap: DeviceHeap | None = None
+    memory: Mapping[Storage, NDArray[np.uint8]],
+    parameters: NDArray[np.uint8],
+    views: Mapping[Storage, tuple[int, int]],
+    heap: DeviceHeap | None = None,
 ) -> StorageTable:
-    """The table of all storages that a kernel may reach; the heap and its parameters are behind all others."""
+    """The table of all storages that a kernel may reach; the heap and its parameters are behind all others.
+
+    `views` are the first address and the end of what the launch passed of each storage.
+    """
     if heap is not None:
         memory = {**memory, heap.storage: heap.memory}
     own = Storage("parameters", PARAM_WINDOW, parameters.nbytes, writable=False)
@@ -65,6 +71,8 @@ def build_storage_table(
     for name, column in {
         "low": low,
         "high": high,
+        "view_low": np.array([views.get(s, (s.address, s.end))[0] for s in storages], np.int64),
+        "view_high": np.array([views.get(s, (s.address, s.end))[1] for s in storages], np.int64),
         "delta": np.array(hosts, np.int64) - low,
         "writable": np.array([s.writable for s in storages], np.int64),
         "read_map": read_map.ctypes.data + starts - first,
@@ -119,9 +127,21 @@ def passed_arrays(launch: Launch) -> Mapping[str, Passed]:
     found: dict[str, Passed] = {}
     for position, argument in enumerate(launch.arguments):
         if isinstance(argument, Handle):
-            name = f", {launch.names[position]}" if position < len(launch.names) else ""
-            found.setdefault(argument.storage.name, Passed(f"argument {position}{name}", argument))
+            found.setdefault(argument.storage.name, Passed(_label(launch, position), argument))
     return found
+
+
+def null_arguments(launch: Launch) -> Mapping[int, str]:
+    """What may be a null pointer: the integers of 8 bytes that are 0, by their places, as messages call them."""
+    return {
+        position: _label(launch, position)
+        for position, argument in enumerate(launch.arguments)
+        if isinstance(argument, Scalar) and argument.value == 0 and argument.dtype.name in ("u64", "s64")
+    }
+
+
+def _label(launch: Launch, position: int) -> str:
+    return f"argument {position}" + (f", {launch.names[position]}" if position < len(launch.names) else "")
 
 
 @dataclass(slots=True)
@@ -137,6 +157,8 @@ class LaunchState:
     """Blocks that all workers together may hold at once."""
     argument_of: Mapping[str, Passed]
     """The kernel's argument that each storage was first passed as, by the storage's name."""
+    null_arguments: Mapping[int, str] = field(default_factory=dict[int, str])
+    """What may be a null pointer, by its place among the arguments, as messages call it."""
     grid_workspace: int = 0
     """The address of what grid-wide barriers count in, 0 where the launch is not cooperative."""
     heap: DeviceHeap | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from triptych import gpu
 from triptych.core.errors import CompileError, UnknownName
@@ -15,7 +16,7 @@ from triptych.languages.cuda.compiling import compile_source
 from triptych.languages.cuda.nvrtc import Compiled
 from triptych.languages.cuda.signatures import Signatures, parameters_of, read_signatures
 from triptych.languages.cuda.source import Source
-from triptych.languages.launcher import Kernel
+from triptych.languages.launcher import Kernel, no_attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,13 @@ class CudaModule:
         except CompileError as error:
             unknown = UnknownName.of("kernel", name, self.names or ["none"], calling_location())
             unknown.hint = f"{unknown.hint}; as a name expression it does not compile: {_first_error(error)}"
-            raise unknown from error
+            raise unknown from None
         unit = _Unit.of(compiled, self.target)
         return unit.kernel(compiled.lowered[name], self._signatures)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Always an error: kernels are taken by subscript."""
+        raise no_attribute(type(self).__name__, name, self.names if "_unit" in vars(self) else ())
 
     def __repr__(self) -> str:
         """The file and the kernels."""

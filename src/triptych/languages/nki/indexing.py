@@ -11,6 +11,8 @@ import numpy as np
 from triptych.core.errors import NkiError
 from triptych.languages.calling import author_location
 
+ARRAYS = "a kernel's arrays are its tensors: pass np.array(…, dtype=np.float32), say"
+"""What to do with a list of numbers."""
 Box = tuple[tuple[int, int], ...]
 """For each axis of a tile the first index and the index behind the last that a mask lets through."""
 

@@ -22,7 +22,7 @@ from triptych.languages.calling import author_location
 from triptych.languages.nki.captures import Capture, OutputSpec
 from triptych.languages.nki.dtypes import Dtype, nki_dtype
 from triptych.languages.nki.elementwise import BINARY
-from triptych.languages.nki.indexing import refuse, sequence, whole
+from triptych.languages.nki.indexing import ARRAYS, refuse, sequence, whole
 from triptych.languages.nki.target import target_hardware
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import CURRENT, Tracer, active, run_traced
@@ -126,7 +126,7 @@ class Kernel:
         for _ in range(prod(self.grid)):
             tracer.start_program()
             call = _substituted(bound, inputs)
-            returned.append(run_traced(tracer, functools.partial(self.function, *call.args, **call.kwargs)))
+            returned.append(self._traced(tracer, bound, call))
         outputs = self._outputs(returned[0])
         arguments = list({one.view.tensor: one for one in (*inputs, *outputs)}.values())
         places = {one.view.tensor: at for at, one in enumerate(arguments)}
@@ -136,6 +136,25 @@ class Kernel:
         structure = tuple if isinstance(returned[0], tuple) else list if isinstance(returned[0], list) else None
         names = tuple(one.name for one in inputs)
         return Capture(self.name, program, full_grid(self.grid), tuple(handles), names, specs, structure)
+
+    def _traced(self, tracer: Tracer, bound: inspect.BoundArguments, call: inspect.BoundArguments) -> object:
+        """What the author's function returns.
+
+        Raises:
+            NkiError: where it takes an argument that is no array for a tensor.
+        """
+        try:
+            return run_traced(tracer, functools.partial(self.function, *call.args, **call.kwargs))
+        except AttributeError as error:
+            for name, value in _named(bound, self.name):
+                if value is not None and value is error.obj:
+                    kind = type(value).__name__
+                    raise NkiError(
+                        f"argument `{name}` of {self.name} is a {kind}, which has no `{error.name}`",
+                        where=_last_line(error),
+                        hint=ARRAYS,
+                    ) from None
+            raise
 
     def _arguments(self, tracer: Tracer, bound: inspect.BoundArguments) -> tuple[list[Handle], list[NkiTensor]]:
         handles: list[Handle] = []
@@ -206,6 +225,14 @@ def _named(bound: inspect.BoundArguments, kernel: str) -> Iterator[tuple[str, ob
             )
         else:
             yield name, value
+
+
+def _last_line(error: BaseException) -> SourceLocation | None:
+    """Where it was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return None if trace is None else SourceLocation(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
 
 
 def _substituted(bound: inspect.BoundArguments, tensors: Sequence[NkiTensor]) -> inspect.BoundArguments:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from triptych.languages.nki import buffers
 from triptych.languages.nki.dtypes import float32, nki_dtype
 from triptych.languages.nki.elementwise import on_chip, result_tile
-from triptych.languages.nki.indexing import refuse
+from triptych.languages.nki.indexing import ARRAYS, refuse
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import Tracer, current
 from triptych.neuron.isa import Engine, Space
@@ -18,7 +18,7 @@ _VECTOR_TRANSPOSE = 32
 
 def _in_hbm(value: object, what: str) -> NkiTensor:
     if not isinstance(value, NkiTensor):
-        raise refuse(f"{what}: a {type(value).__name__} is no tensor")
+        raise refuse(f"{what}: a {type(value).__name__} is no tensor", ARRAYS)
     if value.on_chip:
         raise refuse(f"{what}: operand `{value.name}` must be in HBM, got {value.buffer.name}")
     return value

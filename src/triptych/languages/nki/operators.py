@@ -11,16 +11,24 @@ if TYPE_CHECKING:
 
 OPERATORS: Mapping[str, str] = {
     "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "power",
-    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
+    "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
     "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor", "<<": "left_shift", ">>": "right_shift",
 }  # fmt: skip
 """The language's names of the operators."""
+COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
+STEERING = (
+    "values of tensors cannot steer Python's `if` and loops while a kernel is traced: select elements with nl.where,"
+    " branch on shapes, program ids and plain arguments"
+)
+"""What to do in the place of `if tile > 0`."""
 
 Method = Callable[["TileOperators", object], "NkiTensor"]
 
 
 def _operator(symbol: str) -> Method:
     def method(self: TileOperators, other: object) -> NkiTensor:
+        if other is None and symbol in ("==", "!="):  # no operand of any instruction: whether something is there
+            return NotImplemented
         return self.tracer.operate(symbol, self, other)
 
     return method
@@ -53,6 +61,9 @@ class TileOperators:
     __rtruediv__ = _reversed("/")
     __pow__ = _operator("**")
     __rpow__ = _reversed("**")
+    __hash__ = object.__hash__
+    __eq__ = _operator("==")  # pyright: ignore[reportAssignmentType]  # a tile, as numpy's is an array
+    __ne__ = _operator("!=")  # pyright: ignore[reportAssignmentType]
     __lt__ = _operator("<")
     __le__ = _operator("<=")
     __gt__ = _operator(">")

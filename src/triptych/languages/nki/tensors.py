@@ -12,7 +12,7 @@ from triptych.languages.calling import author_location
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import Dtype
 from triptych.languages.nki.indexing import IndexTile, join_shapes, refuse, whole
-from triptych.languages.nki.operators import TileOperators
+from triptych.languages.nki.operators import STEERING, TileOperators
 from triptych.languages.nki.views import AxisRange, View, expand_index, out_of_bounds, slice_of
 from triptych.neuron.isa import Tensor
 
@@ -322,8 +322,26 @@ class NkiTensor(TileOperators):
         """Never: values are not known while a kernel is traced."""
         raise refuse(
             f"control flow depends on the value of tensor `{self.name}`: values are not known while a kernel is traced",
-            "select with nl.where or nisa.affine_select",
+            STEERING,
         )
+
+    def _no_number(self) -> NoReturn:
+        raise refuse(
+            f"a number is wanted, and tensor `{self.name}` given: its values are not known while a kernel is traced",
+            f"use an extent, as in range(tensor.shape[0]), which is {self.shape[0]} here, or a plain argument",
+        )
+
+    def __index__(self) -> int:
+        """Never: a tensor is no number."""
+        self._no_number()
+
+    def __int__(self) -> int:
+        """Never: a tensor is no number."""
+        self._no_number()
+
+    def __float__(self) -> float:
+        """Never: a tensor is no number."""
+        self._no_number()
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         """Never: a tensor has no values while a kernel is traced."""

@@ -14,6 +14,7 @@ from triptych.core.checks import GENERATION
 from triptych.core.errors import NkiError, NkiLimitError
 from triptych.core.handles import Handle
 from triptych.core.launches import Finding
+from triptych.core.settings import settings
 from triptych.core.source import SourceLocation
 from triptych.languages.calling import author_location
 from triptych.languages.nki import buffers
@@ -21,7 +22,7 @@ from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import Dtype, core_dtype
 from triptych.languages.nki.fold import fold_copies
 from triptych.languages.nki.indexing import Box, Mask, refuse, whole
-from triptych.languages.nki.operators import OPERATORS
+from triptych.languages.nki.operators import COMPARISONS, OPERATORS, STEERING
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.views import View
 from triptych.neuron.isa import ROWS, Engine, Hardware, Instruction, Region, Space, Tensor, Trace, verify
@@ -51,11 +52,14 @@ class Tracer:
     programs: list[list[Instruction]] = field(default_factory=list[list[Instruction]])
     binary: Mapping[str, Binary] = field(default_factory=dict[str, Binary])
     """The language's element-wise functions, for Python's operators on tiles."""
+    limit: int = field(default_factory=lambda: settings().trace_limit)
+    """The instructions and tensors that the trace may have."""
     argument_ids: set[int] = field(default_factory=set[int])
     """The tensors that the caller gave."""
     _legacy: dict[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
     _shared: list[NkiTensor] = field(default_factory=list[NkiTensor])
     _shared_used: int = 0
+    _recorded: int = 0
     _assignments: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
 
     @property
@@ -97,6 +101,7 @@ class Tracer:
         return NkiTensor(self, view, dtype, buffers.private_hbm, name, writable=writable)
 
     def _declare(self, tensor: Tensor) -> int:
+        self._count()
         self.tensors.append(tensor)
         return len(self.tensors) - 1
 
@@ -200,8 +205,22 @@ class Tracer:
         filled = {**row.attributes, **(attributes or {})}
         instruction = Instruction(operation, engine or row.engines[0], regions, filled, author_location())
         verify(instruction, self.tensors, self.hardware, self.generation)
+        self._count()
         self.instructions.append(instruction)
         return len(self.instructions) - 1
+
+    def _count(self) -> None:
+        """One more instruction or tensor.
+
+        Raises:
+            NkiError: where they are more than the limit: most likely a loop of the kernel never ends.
+        """
+        self._recorded += 1
+        if self._recorded > self.limit:
+            raise refuse(
+                f"kernel {self.kernel}: its trace has more than {self.limit} instructions and tensors",
+                "does a loop of it ever end? TRIPTYCH_TRACE_LIMIT raises the limit",
+            )
 
     def _box(self, mask: object, tiles: Sequence[NkiTensor]) -> Box | None:
         """The part of the largest operand that a mask lets through: () for all of it, None for nothing."""
@@ -272,10 +291,10 @@ class Tracer:
         """A Python operator on tiles, which Beta 1 has."""
         if self.generation == CURRENT:
             kinds = [type(one).__name__ for one in (left, right)]
-            name = OPERATORS[symbol]
+            hint = f"`import nki` has no operators on tensors: use nl.{OPERATORS[symbol]} or nisa.tensor_tensor"
             raise refuse(
                 f"unsupported operand type(s) for {symbol}: '{kinds[0]}' and '{kinds[1]}'",
-                f"`import nki` has no operators on tensors: use nl.{name} or nisa.tensor_tensor",
+                f"{hint}; {STEERING}" if symbol in COMPARISONS else hint,
             )
         result = self.binary[OPERATORS[symbol]](left, right)
         if into is None:

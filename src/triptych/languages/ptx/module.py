@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NoReturn
 
 from triptych import gpu
 from triptych.core.errors import PtxSyntaxError, TriptychError, UnknownName, UsageError
@@ -13,7 +14,7 @@ from triptych.core.plan import Program
 from triptych.core.source import SourceLocation
 from triptych.execution.demangle import readable
 from triptych.languages.calling import calling_location
-from triptych.languages.launcher import Kernel
+from triptych.languages.launcher import Kernel, no_attribute
 
 
 def read_text(source: str | os.PathLike[str]) -> tuple[str, str | None]:
@@ -82,6 +83,10 @@ class PtxModule:
         if len(found) != 1:
             raise UnknownName.of("kernel", name, self._entries or ["none"], calling_location())
         return Kernel(self._program, self._entries[found[0]])
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Always an error: kernels are taken by subscript."""
+        raise no_attribute(type(self).__name__, name, self.names if "_entries" in vars(self) else ())
 
     def __repr__(self) -> str:
         """The file, if any, and the kernels."""

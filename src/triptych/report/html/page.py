@@ -14,7 +14,9 @@ from triptych.core.languages import LANGUAGES
 from triptych.execution.launch_report import LaunchReport
 from triptych.model.traffic import LEVELS
 from triptych.report.columns import origins
+from triptych.report.findings import checks_that_looked, line_text
 from triptych.report.groups import Group, groups_of
+from triptych.report.hot_lines import ORDER
 from triptych.report.html.text import finish
 from triptych.report.html.views import chip_views, launch_view
 
@@ -57,6 +59,8 @@ def page(
         chips=chip_views(groups),
         launches=[launch_view(group) for group in groups],
         launch_count=sum(len(group.numbers) for group in groups),
+        checks=checks_that_looked([group.launch for group in groups]),
+        line_order=ORDER,
     )  # fmt: skip
 
 
@@ -75,7 +79,7 @@ def _environment() -> Environment:
 
 def _ending(error: BaseException) -> _Ending:
     if isinstance(error, TriptychError):
-        where = "" if error.where is None else f"{error.where}  {error.where.text}".rstrip()
+        where = "" if error.where is None else f"{error.where}  {line_text(error.message, error.where)}".rstrip()
         return _Ending(type(error).__name__, error.message, where, error.hint or "")
     return _Ending(type(error).__name__, str(error), "", "")
 

@@ -12,7 +12,8 @@ from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 from triptych.model import Roof
-from triptych.report.columns import COLUMNS, Origin, in_one_line
+from triptych.report.columns import COLUMNS, Origin, cells_of, in_one_line
+from triptych.report.findings import line_text
 from triptych.report.groups import Group
 from triptych.report.hot_lines import LINE_COLUMNS, HotLine, lines_of
 from triptych.report.html.chart import Chart, chart_of
@@ -109,6 +110,7 @@ class FindingView:
     where: str
     text: str
     frames: tuple[str, ...]
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ class LaunchView:
 
     number: int
     label: str
+    count: int
+    """How many they are; every figure is one launch's."""
     kernel: str
     facts: tuple[tuple[str, str], ...]
     worst: str
@@ -155,7 +159,7 @@ def _chip_view(groups: Sequence[Group]) -> ChipView:
         rows=tuple(
             LaunchRow(
                 *(group.numbers[0], group.label, group.launch.kernel),
-                tuple(column.cell(group.launch) for column in columns),
+                cells_of(group.launch),
             )
             for group in groups
         ),
@@ -172,6 +176,7 @@ def launch_view(group: Group) -> LaunchView:
     return LaunchView(
         number=group.numbers[0],
         label=group.label,
+        count=len(group.numbers),
         kernel=launch.kernel,
         facts=tuple(_facts(launch)),
         worst=next((one.value for one in reversed(Severity) if one in severities), ""),
@@ -186,7 +191,7 @@ def launch_view(group: Group) -> LaunchView:
 
 
 def _facts(launch: LaunchReport) -> Iterable[tuple[str, str]]:
-    record, roofline = launch.record, launch.roofline
+    record = launch.record
     yield "language", record.language
     yield "compiled for", record.target
     yield "on", launch.chip.name
@@ -194,6 +199,10 @@ def _facts(launch: LaunchReport) -> Iterable[tuple[str, str]]:
     if record.machine == "gpu":
         yield "block", extent(record.block)
         yield "shared memory", size(record.shared_bytes)
+    if launch.stopped:
+        yield "stopped", "by a fault: nothing was counted to its end"
+        return
+    roofline = launch.roofline
     yield "bound", f"{roofline.bound}, {ratio(roofline.intensity)} FLOP/byte against {ratio(roofline.ridge_point)}"
     yield "limited by", roofline.limited_by
     yield "floor", duration(roofline.floor_s)
@@ -201,6 +210,8 @@ def _facts(launch: LaunchReport) -> Iterable[tuple[str, str]]:
 
 
 def _roofs(launch: LaunchReport) -> Iterable[RoofView]:
+    if launch.stopped:
+        return
     roofline = launch.roofline
     whole = roofline.estimate_s or 1.0
     overhead = roofline.launch_overhead_s
@@ -235,15 +246,16 @@ def _finding(finding: Finding) -> FindingView:
     where = finding.where
     return FindingView(
         *(finding.severity.value, finding.check, finding.message),
-        *("" if where is None else str(where), "" if where is None else where.text),
-        _frames(finding.frames),
+        *("" if where is None else str(where), line_text(finding.message, where)),
+        *(_frames(finding.frames), finding.hint or ""),
     )
 
 
 def _counters(launch: LaunchReport) -> Iterable[CounterView]:
     """The counted ones by their names, then those of the model."""
     yield from (_counter(name, counter) for name, counter in launch.counters.items())
-    yield from (_counter(f"model.{name}", counter) for name, counter in launch.roofline.counters().items())
+    if not launch.stopped:
+        yield from (_counter(f"model.{name}", counter) for name, counter in launch.roofline.counters().items())
 
 
 def _counter(name: str, counter: Counter) -> CounterView:
