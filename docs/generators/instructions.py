@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from generators.markdown import code, documentation, table
-from triptych.gpu.isa import MODULES, TABLE, Row
+from triptych.gpu.isa import MODULES, TABLE, Effect, Row, find_form
 from triptych.gpu.isa.calls import BAD_POINTER, HOST_FUNCTIONS
 
 _HEAD = """\
@@ -21,6 +23,11 @@ operands, `d:pred` gives an operand its own type, `[a]` is an address, `d*` may 
 may be the parts `{{a, b}}` of one value, `d|p` is a pair of which the second may be missing, and `c?` may be missing.
 *FLOPs* are those of one lane. Sections are those of NVIDIA's PTX ISA manual.
 
+*Witnesses* say what a row's results are compared with in the tests: the *oracle*, a second executor of the same
+meaning; for arithmetic *exact* results, or the *manual's error* of approximate ones, worked out without the table; and
+what a device gave: *H200: same bits* (NaN, signed zeros and subnormals too, over {recorded} opcodes that were run on an
+{device}), or the largest difference from it, relative, or absolute where the manual's error is.
+
 """
 _FUNCTIONS = """\
 ## Functions that the host provides
@@ -29,28 +36,58 @@ What a module may call without defining it. Any other function that it does not 
 names the function and the line.
 
 """
-_HEADINGS = ("syntax", "types", "modifiers", "pipe", "FLOPs", "section", "meaning")
+_HEADINGS = ("syntax", "types", "modifiers", "pipe", "FLOPs", "section", "witnesses", "meaning")
+AGREEMENT = Path(__file__).resolve().parents[2] / "tests" / "data" / "hardware" / "rows-h200-agreement.json"
 
 
 def page() -> str:
     """The page's Markdown."""
-    head = _HEAD.format(count=len(TABLE), mnemonics=len({row.mnemonic for row in TABLE}))
+    found = json.loads(AGREEMENT.read_text(encoding="utf-8"))
+    head = _HEAD.format(
+        count=len(TABLE), mnemonics=len({row.mnemonic for row in TABLE}), recorded=len(found["opcodes"]),
+        device=found["device"].partition(",")[0],
+    )  # fmt: skip
+    device = _by_row(found["opcodes"])
     parts: list[str] = []
     for module in MODULES:
         rows = [row for row in TABLE if row.meaning.__module__ == module.__name__]
         title = documentation(module).partition("\n")[0]
-        parts.append(f"## {title.rstrip('.')}\n\n{table(_HEADINGS, map(_cells, rows))}")
+        parts.append(f"## {title.rstrip('.')}\n\n{table(_HEADINGS, (_cells(row, device) for row in rows))}")
     functions = ((code(f.prototype), f.summary) for f in HOST_FUNCTIONS.values() if f.name != BAD_POINTER)
     parts.append(_FUNCTIONS + table(("prototype", "meaning"), functions))
     return head + "".join(parts).rstrip() + "\n"
 
 
-def _cells(row: Row) -> Sequence[str]:
+def _by_row(opcodes: Mapping[str, str]) -> Mapping[str, set[str]]:
+    """What was found of the opcodes of each row, by syntax line and types."""
+    found: dict[str, set[str]] = {}
+    for opcode, value in opcodes.items():
+        mnemonic, *modifiers = opcode.split(".")
+        form = find_form(mnemonic, tuple(modifiers))
+        if form is not None:
+            found.setdefault(f"{form.row.syntax} {form.row.types}", set()).add(value)
+    return found
+
+
+def _witnesses(row: Row, device: Mapping[str, set[str]]) -> str:
+    if row.effect is not Effect.NONE:
+        return "oracle"
+    is_approximate = not row.literals.isdisjoint(("approx", "full"))
+    found = device.get(f"{row.syntax} {row.types}", set())
+    largest = max(found - {"same"}, key=lambda text: float(text.split()[0]), default="")
+    worked_out = "manual's error" if is_approximate else "exact"
+    if not found:
+        return f"oracle; {worked_out}"
+    return f"oracle; {worked_out}; H200: {f'≤ {largest.split()[0]}' if largest else 'same bits'}"
+
+
+def _cells(row: Row, device: Mapping[str, set[str]]) -> Sequence[str]:
     types = "; ".join(f"{name}: {_sorted(kinds)}" for name, kinds in row.type_slots if len(kinds) > 1)
     chosen = [(name, alternatives) for name, (alternatives, _) in row.groups.items() if set(alternatives) != {name}]
     modifiers = "; ".join(f"{name}: {_sorted(alternatives)}" for name, alternatives in chosen)
     flops = str(row.flops) if row.flops else ""
-    return code(row.syntax), types, modifiers, row.pipe.value, flops, row.section, row.summary
+    witnesses = _witnesses(row, device)
+    return code(row.syntax), types, modifiers, row.pipe.value, flops, row.section, witnesses, row.summary
 
 
 def _sorted(names: Iterable[str]) -> str:

@@ -87,9 +87,9 @@ def test_nki_in_another_process(tmp_path: Path) -> None:
 def test_a_call_runs_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Launch] = []
 
-    def watching(program: Any, launch: Launch, memory: Any) -> Any:  # noqa: ANN401
+    def watching(program: Any, launch: Launch, memory: Any, device: Any) -> Any:  # noqa: ANN401
         seen.append(launch)
-        return execute(program, launch, memory)
+        return execute(program, launch, memory, device)
 
     monkeypatch.setattr(nodes, "execute", watching)
     x, y = np.ones(64, np.float32), np.ones(64, np.float32)

@@ -139,3 +139,32 @@ def test_not_toml() -> None:
 )
 def test_values_that_contradict_each_other(key: str, value: str, other: str) -> None:
     assert f"more than '{other}' allows" in complaint(with_line(key, f'{key} = {{ value = {value}, source = "me" }}'))
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 5000, "a = " + "1" * 5000], ids=["deep", "long"])
+def test_what_the_parser_gives_up_on(text: str) -> None:
+    assert complaint(text).startswith("not a TOML file: ")
+
+
+def test_a_number_beyond_every_float() -> None:
+    line = f'dram_bytes_per_s = {{ value = {10**400}, unit = "B/s", source = "me" }}'
+    assert "expected a number from 1e+08 to 1e+16 B/s" in complaint(with_line("dram_bytes_per_s", line))
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("title", 'title = "\\u001b[31mred"'),
+        ("sm_count.source", 'sm_count = { value = 132, unit = "SMs", source = "\\u009b0m" }'),
+    ],
+)
+def test_control_characters(key: str, line: str) -> None:
+    message = complaint(with_line(key.split(".")[0], line))
+    assert f"key '{key}'" in message
+    assert "expected no control characters" in message
+    assert message.isprintable() or "\n" in message
+
+
+def test_an_unknown_users_home_directory() -> None:
+    with pytest.raises(ChipError, match="cannot read the chip file"):
+        triptych.chips.load("~nobody-of-that-name/chip.toml")

@@ -109,3 +109,21 @@ def test_an_encoding_declaration_is_followed(tmp_path: Path, capfd: pytest.Captu
     path.write_bytes("# -*- coding: latin-1 -*-\nprint(len('é'))\n".encode("latin-1"))
     assert run_script(str(path), []).status == 0
     assert capfd.readouterr().out == "1\n"
+
+
+@pytest.mark.parametrize("number", [10**30, -(10**30), 2**63 - 1, -(2**63), 2**32 + 3])
+def test_numbers_that_exit_cannot_take(number: int, tmp_path: Path) -> None:
+    path = script(tmp_path, "import sys", f"sys.exit({number})")
+    theirs = subprocess.run([sys.executable, path], check=False).returncode
+    assert run_script(path, []).status == theirs
+
+
+def test_its_file_is_an_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script(tmp_path, "import os, sys", "os.chdir('/')", "print(__file__, sys.argv)", "open(__file__).close()", "1 / 0")
+    monkeypatch.chdir(tmp_path)
+    assert run_script("./script.py", []).status == 1
+    ours = capfd.readouterr()
+    theirs = subprocess.run([sys.executable, "./script.py"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (ours.out, ours.err) == (theirs.stdout, theirs.stderr)

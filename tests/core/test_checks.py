@@ -17,7 +17,7 @@ ALWAYS = {
     "neuron": ("memcheck",),
 }
 DEFAULT = {
-    "gpu": (),
+    "gpu": ("viewcheck",),
     "neuron": ("initcheck", "outputcheck", "racecheck", "psumcheck", "rangecheck", "nki.generation"),
 }
 

@@ -190,7 +190,7 @@ def test_blob_of_another_content_is_refused() -> None:
     [
         (("schema",), "triptych.plan/2", "expected schema triptych.plan/1"),
         (("storages", 0, "address"), True, r"storages\[0\].address: expected int"),
-        (("storages", 0, "size"), -4, "does not lie in the 64-bit address space"),
+        (("storages", 0, "size"), -4, "does not lie where arrays may lie"),
         (("plan", "inputs", 0, "storage"), 99, "99, but the plan has"),
         (("plan", "inputs", 0, "dtype"), "f33", "unknown dtype 'f33'"),
         (("plan", "inputs", 0, "shape"), [1 << 40], "do not lie in storage"),
@@ -230,6 +230,7 @@ def test_inconsistent_plans_are_refused() -> None:
     check("overlaps 'a'", Allocate(storage), Allocate(Storage("c", storage.address + 32, 64)))
     check("two storages are called 'a'", Allocate(storage), Allocate(replace(other, name="a")))
     check("1 labels for 0 alternatives", Choose(("x",), ()))
+    check("2 alternatives are called 'x'", Choose(("x", "y", "x"), (Plan(()),) * 3))
     check(r"node 0\.1\.0 \(fill\)", Choose(("x", "y"), (Plan(()), Plan((Fill(handle(storage, 99), 0),)))))
     big = space.place("big", CONSTANT_LIMIT + 1)
     check("at most 1048576 may come from the host", Constant(big, bytes(big.size)))
@@ -257,3 +258,79 @@ def test_deep_nesting_is_refused() -> None:
         plan = Plan((Choose(("a",), (plan,)),))
     with pytest.raises(PlanError, match="nested more than 8 deep"):
         serialise(plan)
+
+
+@pytest.mark.parametrize(
+    ("address", "size"),
+    [
+        *((address, 400) for address in (0, 0x8_0000_0000, 0x7D00_0000_0000, 0x7F00_0000_0000, 2**63 - 400, 2**64)),
+        (AddressSpace.FIRST_ADDRESS - 1, 1),
+        (AddressSpace.END_ADDRESS - 1, 2),
+        (AddressSpace.FIRST_ADDRESS, 2**50),
+    ],
+)
+def test_a_storage_where_no_array_may_lie(address: int, size: int) -> None:
+    check(
+        "does not lie where arrays may lie, from 0x1000000000 to 0x7affffffffff", Allocate(Storage("a", address, size))
+    )
+
+
+def test_storages_at_both_ends_of_where_arrays_may_lie() -> None:
+    ends = Storage("a", AddressSpace.FIRST_ADDRESS, 1), Storage("b", AddressSpace.END_ADDRESS - 1, 1)
+    plan = Plan(tuple(Allocate(storage) for storage in ends))
+    assert unpack(pack(plan)) == plan
+
+
+def test_handles_that_no_array_could_be() -> None:
+    storage = AddressSpace().place("a", 400)
+    for shape, strides, message in (
+        ((1,) * 65, (4,) * 65, "65 axes; at most 64"),
+        ((1 << 62,), (0,), "reach beyond 9223372036854775807 bytes"),
+        ((0, 1 << 62), (0, 0), "reach beyond"),
+        ((1,), (-(1 << 63),), "reach beyond"),
+    ):
+        check(message, outputs=(Handle(storage, F32, shape, strides),))
+    check("has 404 bytes of elements, its storage 'a' has fewer", Fill(Handle(storage, F32, (101,), (0,)), 1.0))
+    wide = Handle(storage, F32, (1 << 40,), (0,))
+    check("bytes of elements", Copy(wide, wide))
+    repeated = Handle(storage, F32, (1 << 60,), (0,))
+    assert unpack(pack(Plan((), outputs=(repeated,)))).outputs == (repeated,)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        *(("u64", value) for value in (1 << 64, -1, 0.5, math.nan, math.inf)),
+        *(("f32", value) for value in (1e300, -1e300, 10**400)),
+        *(("b1", 2), ("s8", 128), ("f16", 65520.0), ("f8e4m3fn", 1000.0), ("f8e4m3fn", math.inf)),
+    ],
+)
+def test_values_that_a_dtype_has_not(dtype: str, value: float) -> None:
+    storage = AddressSpace().place("a", 8)
+    launch = Launch("p", "k", (1, 1, 1), (1, 1, 1), (Scalar(DTYPES[dtype], value),))
+    check(rf"argument 0: .* is no {dtype}$", launch)
+    check(rf"fill of 'a': .* is no {dtype}$", Fill(handle(storage, 1, dtype=dtype), value))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        *(("u64", (1 << 64) - 1), ("s64", -(1 << 63)), ("s32", 3.0), ("b1", 1), ("f16", 65519.0)),
+        *((dtype, value) for dtype in ("f32", "f64", "bf16", "f8e5m2") for value in (math.inf, 1e-300, 3)),
+    ],
+)
+def test_values_that_a_dtype_has(dtype: str, value: float) -> None:
+    plan = Plan((Launch("p", "k", (1, 1, 1), (1, 1, 1), (Scalar(DTYPES[dtype], value),)),), {"p": PROGRAM})
+    assert unpack(pack(plan)) == plan
+
+
+def test_what_numbers_round_to() -> None:
+    assert DTYPES["f32"].nearest(0.1) == 0.10000000149011612
+    assert DTYPES["f32"].nearest(1e300) == math.inf
+    assert DTYPES["bf16"].nearest(-1e300) == -math.inf
+    assert math.isnan(DTYPES["f8e4m3fn"].nearest(1000.0))
+
+
+def test_views_of_bytes_are_unpacked() -> None:
+    plan = random_plan(4)
+    assert digest(unpack(memoryview(pack(plan)))) == digest(unpack(bytearray(pack(plan)))) == digest(plan)

@@ -43,6 +43,14 @@ def test_scope_refuses_what_a_variable_would(name: str, value: object) -> None:
     assert settings() == before
 
 
+@pytest.mark.parametrize("value", [1 << 63, 1 << 64, "0x8000000000000000"])
+def test_whole_numbers_fit_63_bits(value: int | str) -> None:
+    with pytest.raises(SettingError, match=r"expected a whole number of 1 or more, below 2\*\*63"), scope(budget=value):
+        pass
+    with scope(budget=(1 << 63) - 1) as inner:
+        assert inner.budget == (1 << 63) - 1
+
+
 def test_scope_names_the_nearest_setting() -> None:
     with pytest.raises(UnknownName, match="unknown setting 'budgt'") as caught, scope(budgt=1):
         pass
@@ -55,3 +63,15 @@ def test_scope_holds_inside_and_is_undone() -> None:
         assert settings() is inner
         assert (inner.budget, inner.cache_folder) == (7, Path.home() / "x")
     assert settings() == before
+
+
+@pytest.mark.parametrize("folder", ["~nobody-of-that-name", "~nobody-of-that-name/x"])
+def test_a_home_directory_that_there_is_not(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        pytest.raises(SettingError, match="there is no home directory of ~nobody-of-that-name"),
+        scope(cache_folder=folder),
+    ):
+        pass
+    monkeypatch.setenv("TRIPTYCH_CACHE", folder)
+    with pytest.raises(SettingError, match=f"TRIPTYCH_CACHE='{folder}': there is no home directory"):
+        settings()

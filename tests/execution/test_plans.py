@@ -245,3 +245,35 @@ print(json.dumps([run.outputs[0].tobytes().hex(), counters, run.choices[0].label
         run = run_plan(plan, {"x": data})
     counters = [{name: counter.value for name, counter in report.counters.items()} for report in run.launches]
     assert json.loads(done.stdout) == [run.outputs[0].tobytes().hex(), counters, run.choices[0].label]
+
+
+def test_alternatives_of_one_label_are_refused() -> None:
+    x, y = storages("x", "y")
+    slow, fast = choose(x, y, (500, 1)).alternatives
+    with pytest.raises(PlanError, match="2 alternatives are called 'same'"):
+        run_plan(Plan((Allocate(y), Choose(("same", "same"), (slow, fast))), PROGRAMS), {"x": values()})
+
+
+def test_an_allocation_larger_than_the_hosts_memory() -> None:
+    vast = Storage("vast", AddressSpace.FIRST_ADDRESS, 1 << 46)
+    with pytest.raises(PlanError, match="the host has no memory for 'vast', 70368744177664 bytes"):
+        run_plan(Plan((Allocate(vast),)), {})
+
+
+@pytest.mark.parametrize("data", [[1], None, "x"])
+def test_data_without_names(data: object) -> None:
+    with pytest.raises(PlanError, match="expected data by the names of storages, got"):
+        run_plan(Plan(()), data)  # type: ignore[arg-type]
+
+
+def test_names_that_are_no_text() -> None:
+    with pytest.raises(PlanError, match="unknown: 3, y"):
+        run_plan(Plan(()), {3: values(), "y": values()})  # type: ignore[dict-item]
+
+
+def test_an_output_that_repeats_its_elements() -> None:
+    (x,) = storages("x")
+    output = Handle(x, F32, (1 << 40, N), (0, 4))
+    (found,) = run_plan(Plan((), inputs=(f32(x),), outputs=(output,)), {"x": values()}).outputs
+    assert found.shape == (1 << 40, N)
+    assert np.array_equal(found[-1], values())

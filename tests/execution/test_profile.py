@@ -103,7 +103,7 @@ def test_checks_are_known_by_name() -> None:
         assert names_of(active_checks("neuron")) == ("memcheck",)
         with profile(check="initcheck, rangecheck"):
             assert names_of(active_checks("neuron")) == ("memcheck", "initcheck", "rangecheck")
-            assert active_checks("gpu") == in_force("gpu")
+            assert active_checks("gpu") == in_force("gpu", ())
     with profile(check=["memcheck", " memcheck "]) as twice:
         assert twice.checks == ("memcheck",)
     with profile(check=[]) as none:

@@ -1,15 +1,21 @@
 """Long launches: progress is told, Ctrl-C ends them within a second, the process lives on."""
 
+import contextlib
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from _thread import start_new_thread
+from typing import Any
 
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 
 import triptych as tt
 from triptych.core.progress import listening
+from triptych.gpu.run import workers
 
 SPIN = """
 import numpy as np, triptych as tt
@@ -39,6 +45,67 @@ def test_ctrl_c_ends_a_launch_within_a_second() -> None:
         assert time.monotonic() - start < 5
         assert process.stdout.readline() == "alive\n"
     assert process.returncode == 0
+
+
+ADD = """extern "C" __global__ void add(volatile float* a, int n) {
+    for (int i = 0; i < n; i++) a[threadIdx.x] += 1; }"""
+
+
+def _unchanged(array: NDArray[np.float32]) -> bool:
+    before = array.copy()
+    time.sleep(0.02)
+    return np.array_equal(before, array)
+
+
+@pytest.mark.parametrize("started", [1, 2, 4])
+def test_an_interruption_while_workers_start_ends_them(monkeypatch: pytest.MonkeyPatch, started: int) -> None:
+    kernel = tt.cuda.compile(ADD, arch="sm_80")["add"]
+    count = 0
+
+    def start(*arguments: Any) -> int:  # noqa: ANN401
+        nonlocal count
+        thread = start_new_thread(*arguments)
+        count += 1
+        if count == started:
+            raise KeyboardInterrupt
+        return thread
+
+    monkeypatch.setattr(workers, "start_new_thread", start)
+    array = np.zeros(32, np.float32)
+    with pytest.raises(KeyboardInterrupt), tt.scope(workers=4, budget=1 << 62):
+        kernel[8, 32](array, 1 << 30)
+    assert _unchanged(array)
+
+
+def test_signal_after_signal_does_not_leave_workers_behind() -> None:
+    kernel = tt.cuda.compile(ADD, arch="sm_80")["add"]
+    kernel[1, 32](np.zeros(32, np.float32), 1)
+    left = 0
+
+    def interrupt(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for delay in (0.0005, 0.001, 0.002, 0.004, 0.008):
+            left, array = 3, np.zeros(32, np.float32)
+            with contextlib.suppress(KeyboardInterrupt):
+                try:
+                    with tt.scope(workers=4, budget=1 << 62):
+                        signal.setitimer(signal.ITIMER_REAL, delay, 0.0005)
+                        kernel[8, 32](array, 1 << 30)
+                finally:
+                    while left > 0:  # those that came late are taken here
+                        with contextlib.suppress(KeyboardInterrupt):
+                            time.sleep(0.01)
+            assert _unchanged(array)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class _Reports:

@@ -80,6 +80,40 @@ def test_known_text_is_not_parsed_again(parsed: list[str]) -> None:
     assert parsed == [TEXT]
 
 
+def test_variables_of_128_bits() -> None:
+    text = """
+.global .b128 room[4];
+.const .b128 nothing;
+.global .b128 given[2] = {5, 7};
+.visible .entry inside(.param .u64 out)
+{
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [out];
+	mov.u64 %rd2, 9;
+	st.global.u64 [room+56], %rd2;
+	ld.global.u64 %rd3, [room+56];
+	st.global.u64 [%rd1], %rd3;
+	ld.const.u64 %rd3, [nothing+8];
+	st.global.u64 [%rd1+8], %rd3;
+	ld.global.u64 %rd3, [given+16];
+	st.global.u64 [%rd1+16], %rd3;
+	ret;
+}
+.visible .entry beyond()
+{
+	.reg .b64 %rd<2>;
+	ld.global.u64 %rd1, [room+64];
+	ret;
+}
+"""
+    module_ = tt.ptx.compile(HEAD.replace("8.0", "8.3") + text)
+    out = np.full(3, 1, np.uint64)
+    module_["inside"][1, 1](out)
+    assert out.tolist() == [9, 0, 7]
+    with pytest.raises(MemoryFault, match=r"1 byte after .* 'room' .* of 64 bytes"):
+        module_["beyond"][1, 1]()
+
+
 def test_syntax_tree_is_parsed_when_asked_for(parsed: list[str]) -> None:
     made, found = GpuModule(TEXT), GpuModule(TEXT)
     assert found.module == made.module

@@ -56,10 +56,10 @@ def _edges() -> Mapping[str, Sequence[int]]:
     for bits in (8, 16, 32, 64):
         table |= {f"{kind}{bits}": _integers(bits) for kind in "usb"}
     table |= {name: _floats(name) for name in FORMATS}
-    for name in ("f16", "bf16"):
-        halves = table[name]
+    for name in ("f16", "bf16", "f32"):
+        halves, bits = table[name], FORMATS[name].bits
         count = len(halves)
-        table[f"{name}x2"] = [low | halves[(7 * i + 3) % count] << 16 for i, low in enumerate(halves)]
+        table[f"{name}x2"] = [low | halves[(7 * i + 3) % count] << bits for i, low in enumerate(halves)]
     halves = _integers(16)
     pairs = [low | halves[(7 * i + 3) % len(halves)] << 16 for i, low in enumerate(halves)]
     table |= {"u16x2": pairs, "s16x2": pairs, "tf32": table["f32"]}
@@ -70,7 +70,7 @@ def _edges() -> Mapping[str, Sequence[int]]:
 
 EDGES = _edges()
 """Raw bits by type; the more important ones come first."""
-_ODD_WIDTHS = {"pred": 1, "tf32": 32, "e4m3x2": 16, "e5m2x2": 16}
+_ODD_WIDTHS = {"pred": 1, "f32x2": 64, "tf32": 32, "e4m3x2": 16, "e5m2x2": 16}
 WIDTHS: Mapping[str, int] = {
     name: _ODD_WIDTHS.get(name) or (32 if name.endswith("x2") else int(name.lstrip("usbf"))) for name in EDGES
 }

@@ -38,7 +38,9 @@ class Halves:
     name: str
 
     def accepts(self, bits: int) -> bool:
-        return accepts(self.low, self.name, bits & 0xFFFF) and accepts(self.high, self.name, bits >> 16)
+        size = FORMATS[self.name].bits
+        low, high = bits & ((1 << size) - 1), bits >> size
+        return accepts(self.low, self.name, low) and accepts(self.high, self.name, high)
 
 
 @dataclass(frozen=True, slots=True)

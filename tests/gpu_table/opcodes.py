@@ -12,7 +12,7 @@ from math import prod
 from triptych.gpu.isa import Row
 
 TYPE_NAMES = frozenset(f"{kind}{bits}" for kind in "usb" for bits in (8, 16, 32, 64)) | frozenset(
-    ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "u16x2", "s16x2", "tf32", "e4m3x2", "e5m2x2", "pred")
+    ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "f32x2", "u16x2", "s16x2", "tf32", "e4m3x2", "e5m2x2", "pred")
 )
 
 
@@ -45,7 +45,7 @@ def read_opcode(text: str) -> Opcode:
 
 def _choices(row: Row) -> list[list[tuple[str, ...]]]:
     """What each dotted part of a row's opcode may be, in the order of its syntax line; optional parts may be ()."""
-    parts = {literal: [(literal,)] for literal in row.literals}
+    parts: dict[str, list[tuple[str, ...]]] = {literal: [(literal,)] for literal in row.literals}
     for place, (names, required) in row.groups.items():
         parts[place] = [*([] if required else [()]), *((name,) for name in sorted(names))]
     order = [token for token in re.split(r"[.{}]+", row.syntax.partition(" ")[0])[1:] if token]

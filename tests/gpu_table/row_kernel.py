@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
 from edge_values import WIDTHS, cases
-from exact import FORMATS
 from numpy.typing import NDArray
 from opcodes import some_opcodes_of
 
@@ -22,6 +21,7 @@ from triptych.gpu.oracle import run_launch_slowly
 
 Lanes = NDArray[np.uint64]
 T = TypeVar("T")
+Execute = Callable[[Program, Launch, Mapping[Storage, NDArray[np.uint8]]], Mapping[str, int]]
 
 IMMEDIATES: Mapping[str, Sequence[int]] = {
     "lop3": (0x00, 0xFF, 0x80, 0xC0, 0x96, 0xE8, 0xF8, 0x3C, 0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x1B),
@@ -72,22 +72,24 @@ class Result:
 
 def instances_of(row: Row) -> list[Instance]:
     """The opcodes of a row with their operands."""
-    found: list[Instance] = []
-    for opcode in some_opcodes_of(row, MOST_OPCODES):
-        mnemonic, *modifiers = opcode.split(".")
-        form = find_form(mnemonic, tuple(modifiers))
-        assert form is not None
-        sources, targets = _types(form, destination=False), _types(form, destination=True)
-        for immediate in IMMEDIATES.get(row.mnemonic, (None,)):
-            kept = sources if immediate is None else (*sources[:_IMMEDIATE_PLACE], *sources[_IMMEDIATE_PLACE + 1 :])
-            slots = [slot for slot in row.operands if not slot.is_destination]
-            addresses = frozenset(i for i, slot in enumerate(slots) if slot.is_address)
-            carries = [slot.is_destination for slot in row.operands if slot.implied]
-            values = cases(kept, row.mnemonic)
-            found.append(
-                Instance(opcode, kept, targets, values, immediate, addresses, False in carries, True in carries)
-            )
-    return found
+    immediates = IMMEDIATES.get(row.mnemonic, (None,))
+    return [instance_of(opcode, value) for opcode in some_opcodes_of(row, MOST_OPCODES) for value in immediates]
+
+
+def instance_of(opcode: str, immediate: int | None) -> Instance:
+    """An opcode of the table with its operands."""
+    mnemonic, *modifiers = opcode.split(".")
+    form = find_form(mnemonic, tuple(modifiers))
+    assert form is not None
+    kept = list(_types(form, destination=False))
+    if immediate is not None:
+        del kept[_IMMEDIATE_PLACE]
+    slots = [slot for slot in form.row.operands if not slot.is_destination]
+    carries = [slot.is_destination for slot in form.row.operands if slot.implied]
+    return Instance(
+        opcode, tuple(kept), _types(form, destination=True), cases(tuple(kept), mnemonic), immediate,
+        frozenset(i for i, slot in enumerate(slots) if slot.is_address), False in carries, True in carries,
+    )  # fmt: skip
 
 
 def _types(form: Form, *, destination: bool) -> tuple[str, ...]:
@@ -186,11 +188,15 @@ class RowKernel:
 
 def kernel_of(row: Row) -> RowKernel:
     """The kernel of a row, with its operands."""
-    instances = instances_of(row)
+    return kernel_of_instances(instances_of(row))
+
+
+def kernel_of_instances(instances: Sequence[Instance]) -> RowKernel:
+    """The kernel of opcodes of one mnemonic, with their operands."""
     assert len({len(instance.operands) for instance in instances}) == 1
     writer = _Writer(instances)
     text = writer.text()
-    inputs = _fill_inputs(writer, row.mnemonic)
+    inputs = _fill_inputs(writer, instances[0].opcode.partition(".")[0])
     return RowKernel(text, inputs, (writer.outputs, writer.cases), tuple(writer.instances))
 
 
@@ -205,21 +211,31 @@ def run_text(text: str, inputs: Lanes, shape: tuple[int, int]) -> tuple[Lanes, L
 
     Gives the outputs of both, arrays of the shape; their counters must agree.
     """
-    program = Program("gpu", text, "ptx", "sm_80")
     results: list[Lanes] = []
     counters: list[Mapping[str, int]] = []
     for execute in (_run_generated, run_launch_slowly):
-        space = AddressSpace()
-        output = np.zeros(shape, np.uint64)
-        arrays = {space.place("in", inputs.nbytes): inputs, space.place("out", output.nbytes): output}
-        handles = tuple(Handle(s, DTYPES["u64"], array.shape, array.strides) for s, array in arrays.items())
-        launch = Launch("program", "row", (shape[1] // 32, 1, 1), (32, 1, 1), handles)
-        counters.append(execute(program, launch, {s: a.reshape(-1).view(np.uint8) for s, a in arrays.items()}))
+        output, tally = _run_by(execute, text, inputs, shape)
+        counters.append(tally)
         results.append(output)
     names = counters[0].keys() | counters[1].keys()
     differing = {n: [tally.get(n, 0) for tally in counters] for n in names if len({t.get(n, 0) for t in counters}) > 1}
     assert not differing, f"counters of the generated code and of the oracle: {differing}"
     return results[0], results[1]
+
+
+def run_generated(kernel: RowKernel) -> Lanes:
+    """Runs a kernel by generated code alone; gives its outputs."""
+    return _run_by(_run_generated, kernel.text, kernel.inputs, kernel.shape)[0]
+
+
+def _run_by(execute: Execute, text: str, inputs: Lanes, shape: tuple[int, int]) -> tuple[Lanes, Mapping[str, int]]:
+    space = AddressSpace()
+    output = np.zeros(shape, np.uint64)
+    arrays = {space.place("in", inputs.nbytes): inputs, space.place("out", output.nbytes): output}
+    handles = tuple(Handle(s, DTYPES["u64"], array.shape, array.strides) for s, array in arrays.items())
+    launch = Launch("program", "row", (shape[1] // 32, 1, 1), (32, 1, 1), handles)
+    memory = {s: a.reshape(-1).view(np.uint8) for s, a in arrays.items()}
+    return output, execute(Program("gpu", text, "ptx", "sm_80"), launch, memory)
 
 
 def _run_generated(program: Program, launch: Launch, memory: Mapping[Storage, NDArray[np.uint8]]) -> Mapping[str, int]:
@@ -247,19 +263,3 @@ def _split(instances: Sequence[Instance], generated: Lanes, oracle: Lanes) -> li
         fast, slow = zip(*(next(rows) for _ in one.targets), strict=True)
         results.append(Result(one, fast, slow))
     return results
-
-
-def without_payloads(name: str, bits: Lanes) -> Lanes:
-    """The same results with one NaN for all NaNs: payloads are not specified."""
-    element = name.removesuffix("x2")
-    if element not in FORMATS:
-        return bits
-    fmt = FORMATS[element]
-    width = np.uint64(fmt.bits)
-    result = np.zeros_like(bits)
-    for part in range(2 if name.endswith("x2") else 1):
-        shift = np.uint64(part) * width
-        half = bits >> shift & np.uint64((1 << fmt.bits) - 1)
-        is_nan = (half & np.uint64(fmt.sign - 1)) > np.uint64(fmt.infinity)
-        result |= np.where(is_nan, np.uint64(fmt.sign - 1), half) << shift
-    return result

@@ -13,7 +13,7 @@ from triptych.gpu.isa import TABLE, Effect, Form, Row, find_form
 from triptych.gpu.isa.binding import bind
 from triptych.gpu.isa.machine import Machine
 from triptych.gpu.isa.table import effect_of
-from triptych.gpu.isa.types import ScalarType
+from triptych.gpu.isa.types import ScalarType, packed_element
 from triptych.gpu.lower.find_loose_registers import NanMachine
 from triptych.gpu.lower.machine import LlvmMachine
 from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, UniformityMachine
@@ -80,7 +80,9 @@ def test_rounds_says_what_the_meaning_asks_for(row: Row) -> None:
         machine = RecordingMachine()
         row.meaning(machine, form, *(VARYING for slot in row.operands if not slot.is_destination))
         nearest = form.get("rnd", "rn") == "rn"
-        assert machine.directed == (set() if nearest or not row.rounds else {(row.rounds, form.type.name)})
+        assert machine.directed == (
+            set() if nearest or not row.rounds else {(row.rounds, packed_element(form.type).name)}
+        )
 
 
 def mnemonics(rows: Iterator[Row]) -> set[str]:

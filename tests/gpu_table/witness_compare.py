@@ -61,12 +61,14 @@ def _truths_of_pair(op: Opcode, a: int, b: int) -> tuple[bool, bool]:
     return low, high
 
 
-def setp(op: Opcode, a: int, b: int, c: int | None = None) -> tuple[Expected, Expected]:
+def setp(op: Opcode, a: int, b: int, c: int | None = None) -> tuple[Expected, ...]:
     if op.type.endswith("x2"):
         p, q = _truths_of_pair(op, a, b)
     else:
         p = truth(op, op.type, a, b)
         q = not p
+        if op.type in ("f16", "bf16"):  # has one destination
+            return (_combined(op, p, c),)
     return _combined(op, p, c), _combined(op, q, c)
 
 

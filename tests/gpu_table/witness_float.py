@@ -68,7 +68,8 @@ def in_halves(single: Callable[..., Expected]) -> Callable[..., tuple[Expected]]
         if not op.type.endswith("x2"):
             return (single(op, op.type, *operands),)
         name = op.type.removesuffix("x2")
-        low, high = ([x >> shift & 0xFFFF for x in operands] for shift in (0, 16))
+        bits = FORMATS[name].bits
+        low, high = ([x >> shift & ((1 << bits) - 1) for x in operands] for shift in (0, bits))
         return (Halves(single(op, name, *low), single(op, name, *high), name),)
 
     return both

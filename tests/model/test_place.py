@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import pytest
@@ -113,7 +114,8 @@ def test_without_flops() -> None:
 
 def test_without_bytes() -> None:
     roofline = place(record({"flops.f32": 10**12}), load("h100"))
-    assert (roofline.bytes, roofline.intensity, roofline.bound) == (0, 0.0, "compute")
+    assert (roofline.bytes, roofline.intensity, roofline.bound) == (0, math.inf, "compute")
+    assert not [name for name in roofline.counters() if name.startswith("intensity.")]
     assert 0 < roofline.fraction < 1
 
 

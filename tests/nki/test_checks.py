@@ -207,3 +207,83 @@ def test_a_race_and_a_notice_are_told_where_they_are_asked_for() -> None:
             kernel[2](np.zeros((12, 8), np.float32))
         found = {finding.check for finding in recorded.findings}
         assert found == {asked} - {"initcheck"}
+
+
+@pytest.mark.parametrize("programs", [2, 255, 256, 257])
+def test_the_last_program_stores_over_the_first(programs: int, trn2: Profile) -> None:
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((programs - 1, 1, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(out[nl.program_id(0) % (programs - 1)], nl.load(a))
+        return out
+
+    kernel[(programs,)](np.ones((1, 4), np.float32))
+    assert f"program {programs - 1} stores to elements" in checks(trn2)["racecheck"]
+
+
+def test_a_repeated_element_is_one_element(trn2: Profile) -> None:
+    """A step of 0 writes as many elements as the tile has, but not each of them."""
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((8, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+        made = nl.ndarray((8, 4), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.memset(made.ap([[4, 8], [0, 4]]), 1.0)
+        nisa.dma_copy(out, made)
+        return out
+
+    result = kernel(np.zeros((8, 4), np.float32))
+    assert (result[:, 0] == 1).all()
+    assert np.isnan(result[:, 1:]).all()
+    assert "24 of 32 elements stored" in checks(trn2)["initcheck"]
+    assert "24 of 32 elements of the output" in checks(trn2)["outputcheck"]
+
+
+@pytest.mark.parametrize(("selected", "undefined"), [(8, 0), (5, 24)])
+def test_what_is_not_selected_need_not_be_defined(selected: int, undefined: int, trn2: Profile) -> None:
+    @nki.jit
+    def kernel(predicate: NkiTensor, a: NkiTensor) -> tuple[NkiTensor, NkiTensor, NkiTensor]:
+        made = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy_predicated(made, nl.load(a), nl.load(predicate))
+        out = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, made)
+        half = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.memset(half[:, 0:selected], 1.0)
+        chosen = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
+        largest = nl.ndarray((8, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.select_reduce(chosen, nl.load(predicate), half, 0.0, largest, nisa.reduce_cmd.reset_reduce)
+        result = nl.ndarray((8, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(result, largest)
+        affine = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.affine_select(affine, [[1, 8]], 0, half, 2.0, cmp_op=nl.less, offset=-selected)
+        again = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(again, affine)
+        return out, result, again
+
+    predicate = np.zeros((8, 8), np.uint8)
+    predicate[:, :selected] = 1
+    out, result, again = kernel(predicate, np.ones((8, 8), np.float32))
+    assert (out[:, :selected] == 1).all()
+    assert (result == 1).all()
+    assert np.array_equal(again, np.where(np.arange(8) < selected, 1.0, 2.0) * np.ones((8, 1)))
+    messages = [finding.message for finding in trn2.launches[-1].findings if finding.check == "initcheck"]
+    assert [message.split(" elements")[0] for message in messages] == ([f"{undefined} of 64"] if undefined else [])
+
+
+def test_a_selection_by_undefined_data_is_undefined(trn2: Profile) -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> tuple[NkiTensor, NkiTensor]:
+        out = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        largest = nl.ndarray((8, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+        predicate = nl.ndarray((8, 8), dtype=nl.uint8, buffer=nl.sbuf)
+        nisa.memset(predicate[:, 0:6], 1)
+        chosen = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
+        row = nl.ndarray((8, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.select_reduce(chosen, predicate, nl.load(a), 0.0, row, nisa.reduce_cmd.reset_reduce)
+        nl.store(out, chosen)
+        nl.store(largest, row)
+        return out, largest
+
+    kernel(np.zeros((8, 8), np.float32))
+    messages = [finding.message for finding in trn2.launches[-1].findings if finding.check == "initcheck"]
+    assert [message.split(" elements")[0] for message in messages] == ["16 of 64", "8 of 8"]

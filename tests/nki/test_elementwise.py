@@ -274,3 +274,60 @@ def test_softmax_and_rms_norm() -> None:
     np.testing.assert_allclose(result[0], powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
     root = np.sqrt((wide**2).mean(axis=1, keepdims=True) + 1e-6)
     np.testing.assert_allclose(result[1], wide / root * w, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("operation", "dtype", "immediate", "bits"),
+    [
+        ("bitwise_and", np.int32, 0xFFFF0000, 0xFFFF0000),
+        ("bitwise_or", np.int32, 0xFFFFFFFF, 0xFFFFFFFF),
+        ("bitwise_xor", np.int32, -(1 << 31), 1 << 31),
+        ("bitwise_and", np.uint32, -256, 0xFFFFFF00),
+        ("bitwise_and", np.uint8, 0xF0F, 0x0F),
+        ("bitwise_or", np.int8, 0x80, 0x80),
+        ("bitwise_xor", np.uint16, -1, 0xFFFF),
+    ],
+)
+def test_bits_of_an_immediate(operation: str, dtype: type[np.integer[Any]], immediate: int, bits: int) -> None:
+    """As many low bits as the tile's dtype has, whichever sign the number and the dtype have."""
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, getattr(nl, operation)(nl.load(a), immediate))
+        return out
+
+    limits = np.iinfo(dtype)
+    a = np.random.default_rng(43).integers(limits.min, limits.max, (16, 32), dtype, endpoint=True)
+    unsigned = np.dtype(f"u{limits.bits // 8}")
+    expected = getattr(np, operation)(a.view(unsigned), unsigned.type(bits))
+    assert np.array_equal(kernel(a).view(unsigned), expected)
+
+
+@pytest.mark.parametrize("amount", [0, 7, 8, 255, 256, 1 << 31, (1 << 32) - 1])
+def test_shifts_by_any_amount(amount: int) -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> tuple[NkiTensor, NkiTensor]:
+        right = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        left = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(right, nl.right_shift(nl.load(a), amount))
+        nl.store(left, nl.left_shift(nl.load(a), amount))
+        return right, left
+
+    a = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    right, left = kernel(a)
+    wide = a.astype(np.uint64)
+    assert np.array_equal(right, wide >> min(amount, 8))
+    assert np.array_equal(left, (wide << min(amount, 8)) & 0xFF)
+
+
+def test_bits_of_both_signs() -> None:
+    @nki.jit
+    def kernel(a: NkiTensor, b: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.bitwise_and(nl.load(a), nl.load(b), dtype=a.dtype))
+        return out
+
+    a = np.array([[-1, -2, 5, 1 << 30]], np.int32)
+    b = np.array([[0xFFFFFFFF, 0xFFFF0000, 4, 0xC0000000]], np.uint32)
+    assert kernel(a, b).tolist() == [[-1, -65536, 4, 1 << 30]]

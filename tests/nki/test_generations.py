@@ -369,3 +369,71 @@ def test_a_predicate_that_is_no_tile_is_no_destination_form() -> None:
 
     with pytest.raises(NkiError, match="predicate"):
         kernel(np.zeros((4, 8), np.float32))
+
+
+def test_a_view_of_a_product_that_went_elsewhere() -> None:
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+        total = nl.zeros((8, 8), nl.float32, buffer=nl.psum)
+        data = nl.load(a)
+        product = nisa.nc_matmul(data, data)
+        assert product is not None
+        view = product[0:8, 0:8]
+        total += product
+        nl.store(out, nl.copy(view))
+        return out
+
+    with pytest.raises(NkiError, match=r"was accumulated into another by '\+='"):
+        kernel(random(8, 8))
+
+
+def test_shared_tensors_are_matched_by_the_call_that_makes_them() -> None:
+    def made() -> NkiTensor:
+        return nl.ndarray((2, 8, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        place = nl.program_id(0)
+        if place == 0:
+            scratch = made()
+            nl.store(scratch[0], nl.load(a))
+        out = made()
+        nl.store(out[place], nl.load(a))
+        return out
+
+    a = random(8, 4)
+    assert np.array_equal(kernel[(2,)](a), np.stack([a, a]))
+
+
+def test_programs_that_return_different_tensors() -> None:
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        first = nl.ndarray((8, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+        second = nl.ndarray((8, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(first, nl.load(a))
+        nl.store(second, nl.load(a))
+        return first if nl.program_id(0) == 0 else second
+
+    with pytest.raises(NkiError, match="returns different tensors in different programs"):
+        kernel[(2,)](random(8, 4))
+
+
+@pytest.mark.parametrize("kind", ["copy", "memset", "iota"])
+def test_assignments_keep_the_rounding_to_float32(kind: str) -> None:
+    """16777217 is no float32: a copy through one rounds it."""
+
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((8, 4), dtype=nl.int32, buffer=nl.shared_hbm)
+        tile = nl.ndarray((8, 4), dtype=nl.int32, buffer=nl.sbuf)
+        if kind == "copy":
+            tile[...] = nl.copy(nl.load(a), dtype=nl.float32)
+        elif kind == "memset":
+            tile[...] = nisa.memset((8, 4), 16777217, nl.float32)
+        else:
+            tile[...] = nisa.iota(nl.arange(4)[None, :] * 0 + nl.arange(8)[:, None] * 0 + 16777217, nl.float32)
+        nl.store(out, tile)
+        return out
+
+    assert (kernel(np.full((8, 4), 16777217, np.int32)) == 16777216).all()

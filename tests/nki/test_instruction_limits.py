@@ -22,6 +22,10 @@ def tile(*shape: int, dtype: object = nl.float32, buffer: object = nl.sbuf) -> N
     return nl.ndarray(shape, dtype=dtype, buffer=buffer)
 
 
+def bits(operation: object, immediate: float) -> None:
+    nisa.tensor_scalar(tile(8, 8, dtype=nl.int32), tile(8, 8, dtype=nl.int32), operation, immediate)
+
+
 def refuse(body: Callable[[], object], error: type[TriptychError], message: str) -> None:
     def kernel(a: NkiTensor) -> NkiTensor:
         out = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -88,7 +92,43 @@ def refuse(body: Callable[[], object], error: type[TriptychError], message: str)
         (lambda: nisa.exponential(tile(8, 8), tile(8, 8)), NkiError, r"needs NeuronCore-v4 .* trn2 has NeuronCore-v3"),
         (lambda: nisa.tensor_copy_predicated(tile(8, 8), 0.0, tile(8, 8)), NkiError,
          "expected uint8, uint16 or uint32"),
-        (lambda: nisa.iota(tile(8, 8), [[1.5, 8]]), NkiError, "expected a whole number"),
+        (lambda: nisa.iota(tile(8, 8), [[1.5, 8]]), NkiError, "expected whole numbers"),
+        (lambda: nisa.iota(tile(8, 8), [1, 8]), NkiError, "expected whole numbers"),
+        (lambda: nisa.iota(tile(8, 8), "ab"), NkiError, r"'ab'; expected pairs \[step, count\]"),
+        (lambda: nisa.iota(tile(8, 8), [[1, 2, 8]]), NkiError, r"expected pairs \[step, count\]"),
+        (lambda: nisa.iota(tile(8, 8), [[1, -8], [1, -1]]), NkiError, r"the axis \[1, -8\]; .* a count of 1 or more"),
+        (lambda: nisa.iota(tile(8, 8), [[1 << 70, 8]]), NkiLimitError, "counts in 32-bit integers"),
+        (lambda: nisa.iota(tile(8, 8), [[1, 8]], offset=1 << 31), NkiLimitError, "made of 2147483648"),
+        (lambda: nisa.affine_select(tile(8, 8), [[1, 8]], -1 << 80, tile(8, 8), 0.0), NkiLimitError, "32-bit integers"),
+        (lambda: nisa.nc_stream_shuffle(tile(8, 8), tile(8, 8), None), NkiError, "shuffle_mask is None"),
+        (lambda: nisa.range_select(
+            tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), range_start=float("nan")),
+         NkiError, "range_start=nan: expected a whole number"),
+        (lambda: nisa.range_select(
+            tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), range_start=float("inf")),
+         NkiError, "range_start=inf: expected a whole number"),
+        (lambda: nisa.range_select(
+            tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), range_start=-1 << 40),
+         NkiLimitError, "the index reaches -1099511627776"),
+        (lambda: nisa.dma_transpose(tile(8, 4), tile(4, 8), axes="ab"), NkiError, "axes is 'ab'; expected whole"),
+        (lambda: nisa.nc_matmul(tile(8, 8, buffer=nl.psum), tile(8, 8), tile(8, 8), accumulate=1), NkiError,
+         "accumulate=1; expected True, False or None"),
+        (lambda: nisa.nc_matmul(tile(8, 8, buffer=nl.psum), tile(8, 8), tile(8, 8), tile_size=8), NkiError,
+         "tile_size is 8; expected whole numbers"),
+        (lambda: nisa.memset(tile(8, 8), 10**400), NkiError, "a number of 1329 bits is larger than any float"),
+        (lambda: nisa.tensor_scalar(tile(8, 8), tile(8, 8), nl.add, -(10**400)), NkiError, "larger than any float"),
+        (lambda: bits(nl.bitwise_and, 3.7), NkiError, "operand0 is 3.7, no whole number of 32 bits"),
+        (lambda: bits(nl.bitwise_or, float("nan")), NkiError, "operand0 is nan, no whole number of 32 bits"),
+        (lambda: bits(nl.bitwise_xor, 1 << 32), NkiError, "no whole number of 32 bits"),
+        (lambda: bits(nl.bitwise_xor, -(1 << 31) - 1), NkiError, "no whole number of 32 bits"),
+        (lambda: bits(nl.left_shift, -1), NkiError, "'left_shift' by -1: an amount to shift by cannot be negative"),
+        (lambda: nisa.select_reduce(
+            tile(8, 8), tile(8, 8, dtype=nl.uint8), tile(8, 8, dtype=nl.uint32), 0.0),
+         NkiError, "'on_true' .* is uint32, which the instruction does not take"),
+        (lambda: nisa.select_reduce(
+            tile(8, 8), tile(8, 8, dtype=nl.uint8), tile(8, 8), 0.0, tile(8, 1, dtype=nl.int32),
+            nisa.reduce_cmd.reset_reduce),
+         NkiError, "'reduce_res' .* is int32; expected a float"),
     ],
 )  # fmt: skip
 def test_refused(body: Callable[[], object], error: type[TriptychError], message: str) -> None:

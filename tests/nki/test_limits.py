@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,10 @@ F32 = nl.float32
 
 def tile(*shape: int, dtype: object = F32, buffer: object = nl.sbuf) -> NkiTensor:
     return nl.ndarray(shape, dtype=dtype, buffer=buffer)
+
+
+def wrong(value: object) -> Any:  # noqa: ANN401  # what no signature takes
+    return value
 
 
 def psum(*shape: int, dtype: object = F32) -> NkiTensor:
@@ -159,6 +164,18 @@ REFUSED: list[tuple[str, Body, type[TriptychError], str]] = [
     ("too many indices", lambda a: a[0, 0, 0], NkiError, "has 2 axes; the index has 3"),
     ("newaxis", lambda a: a[:, None], NkiError, "None makes no new axis"),
     ("list index", lambda a: a[[1, 2], :], NkiError, "list is no index of NKI"),
+    ("a list for all indices", lambda a: tile(8, 8)[[2, 3]], NkiError, "a list is no index of NKI"),
+    ("a list for an index tile's axes", lambda a: nl.arange(4)[[None]], NkiError, "takes only ':' and None"),
+    ("access pattern", lambda a: a.ap(wrong("ab")), NkiError, r"is 'ab'; expected pairs \[step, count\]"),
+    ("offset of an access pattern", lambda a: a.ap([[1, 8]], offset=wrong(0.5)), NkiError, "expected whole numbers"),
+    ("reshape", lambda a: a.reshape(wrong((8, 7.5))), NkiError, r"the new shape of `a` is \(8, 7.5\); expected whole numbers"),
+    ("broadcast", lambda a: a.broadcast_to(wrong(None)), NkiError, "is None; expected whole numbers"),
+    ("permute", lambda a: a.permute(wrong("ab")), NkiError, "the order of the axes of `a` is 'ab'"),
+    ("a loop's step", lambda a: nl.affine_range(0, 10, 0), NkiError, "the step of a loop is 0"),
+    ("arange of a fraction", lambda a: nl.arange(wrong(2.5)), NkiError, "nl.arange is .*; expected whole numbers"),
+    ("arange's step", lambda a: nl.arange(0, 8, 0), NkiError, r"nl.arange\(0, 8, 0\) is empty"),
+    ("ds", lambda a: nl.ds(0, wrong(2.5)), NkiError, "expected whole numbers"),
+    ("program axis by name", lambda a: nl.program_id(wrong("x")), NkiError, "axis 'x' of a grid"),
     ("bare arange", lambda a: nl.load(a[nl.arange(4), nl.arange(4)]), NkiError, "one-dimensional nl.arange"),
     ("mixed indices", lambda a: nl.load(a[nl.arange(4)[:, None], 0:4]), NkiError, "cannot be mixed"),
     ("index modulo", lambda a: nl.arange(4)[:, None] % 2, NkiError, "no division or modulo"),

@@ -175,6 +175,34 @@ def _programs(document: dict[str, Any]) -> None:
     document["programs"] = []
 
 
+def _grid(document: dict[str, Any]) -> None:
+    document["grid"] = [1 << 97]
+
+
+def _negative_grid(document: dict[str, Any]) -> None:
+    document["grid"] = [-1, -1]
+
+
+def _shape(document: dict[str, Any]) -> None:
+    document["tensors"][1]["shape"] = ""
+
+
+def _no_function(document: dict[str, Any]) -> None:
+    next(one for one in document["programs"][0] if one[0] == "activation")[3]["function"] = None
+
+
+def _no_attribute(document: dict[str, Any]) -> None:
+    del next(one for one in document["programs"][0] if one[0] == "affine_select")[3]["offset"]
+
+
+def _accumulate(document: dict[str, Any]) -> None:
+    next(one for one in document["programs"][0] if one[0] == "nc_matmul")[3]["accumulate"] = [[1, 1]]
+
+
+def _huge_number(document: dict[str, Any]) -> None:
+    next(one for one in document["programs"][0] if one[0] == "activation")[2]["scale"] = 1 << 2000
+
+
 @pytest.mark.parametrize(
     ("damage", "error", "message"),
     [
@@ -191,6 +219,13 @@ def _programs(document: dict[str, Any]) -> None:
         (_pattern, PlanError, "a damaged Neuron trace"),
         (_scratch, NkiError, "bytes of scratch tensors in HBM"),
         (_programs, PlanError, "0 programs for the grid"),
+        (_grid, PlanError, "1 programs for the grid"),
+        (_negative_grid, PlanError, "1 programs for the grid"),
+        (_shape, PlanError, "has not as many strides as axes"),
+        (_no_function, PlanError, "attribute 'function' is None; expected a str"),
+        (_no_attribute, PlanError, "attribute 'offset' is None; expected a int"),
+        (_accumulate, PlanError, "attribute 'accumulate' is ((1, 1),); expected a bool"),
+        (_huge_number, PlanError, "a damaged Neuron trace: OverflowError"),
     ],
 )
 def test_damaged_traces(damage: Callable[[dict[str, Any]], None], error: type[TriptychError], message: str) -> None:
@@ -208,6 +243,8 @@ def test_other_programs() -> None:
     for text in ("", "{}", "[]", "nonsense", "3"):
         with pytest.raises(PlanError, match="damaged"):
             call.launch(replace(call.capture.program, text=text))
+    with pytest.raises(PlanError, match="RecursionError"):
+        call.launch(replace(call.capture.program, text="[" * 100_000))
     with pytest.raises(PlanError, match="a trace for trn2 in a program for trn1"):
         call.launch(replace(call.capture.program, target="trn1"))
     with pytest.raises(PlanError, match="machine 'gpu'"):

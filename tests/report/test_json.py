@@ -35,6 +35,16 @@ def validate(value: dict[str, Any]) -> None:
     validator.validate(value)
 
 
+def test_infinite_intensity_is_null() -> None:
+    value = json.loads(
+        dumps(document([gpu_launch(values={"flops.f32": 64})], script="x.py", arguments=[], exit_status=0))
+    )
+    validate(value)
+    roofline = value["launches"][0]["roofline"]
+    assert (roofline["flops"], roofline["bytes"], roofline["intensity"], roofline["bound"]) == (64, 0, None, "compute")
+    assert not [name for name in value["launches"][0]["model"] if name.startswith("intensity.")]
+
+
 def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from triptych.report.quantities import count, duration, extent, percent, rate, ratio, size
@@ -27,6 +29,7 @@ from triptych.report.quantities import count, duration, extent, percent, rate, r
         (duration(1e-10), "0.1 ns"),
         (ratio(1 / 12), "0.0833"),
         (ratio(123456789), "123 M"),
+        (ratio(math.inf), "∞"),
         (percent(1), "100%"),
         (percent(0.6532), "65.3%"),
         (percent(0.00012), "0.012%"),

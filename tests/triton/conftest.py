@@ -14,6 +14,7 @@ from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Launch, Program
 from triptych.execution import nodes
 from triptych.execution.host_memory import Bytes
+from triptych.gpu import DeviceMemory
 from triptych.languages.triton import activate
 
 
@@ -38,7 +39,9 @@ class Recorder:
     programs: list[Program] = field(default_factory=list[Program])
     launches: list[Launch] = field(default_factory=list[Launch])
 
-    def execute(self, program: Program, launch: Launch, memory: Mapping[Storage, Bytes]) -> LaunchRecord:
+    def execute(
+        self, program: Program, launch: Launch, memory: Mapping[Storage, Bytes], _: DeviceMemory
+    ) -> LaunchRecord:
         self.programs.append(program)
         self.launches.append(launch)
         assert all(argument.storage in memory for argument in launch.arguments if isinstance(argument, Handle))

@@ -22,6 +22,7 @@ from triton.runtime import autotuner, jit
 
 import triptych
 from triptych.core.errors import UnknownName, UnsupportedFeature, UsageError
+from triptych.execution.profile import active_chip, active_target
 from triptych.languages.triton import activate, deactivate, internals
 
 FUSION = "TRITON_DEFAULT_FP_FUSION"
@@ -211,3 +212,21 @@ def test_a_newer_triton_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_ends_of_what_was_tried(version: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(internals, "VERSION", version)
     internals.check_version()
+
+
+def test_the_chip_of_an_activation_is_in_force_for_profiles_too() -> None:
+    with activate(chip="a100-80"):
+        with triptych.profile() as plain:
+            assert plain.chip.name == "a100-80"
+            assert (active_chip().name, active_target()) == ("a100-80", "sm_80")
+        with triptych.profile(chip="h100"):
+            assert (active_chip().name, active_target()) == ("h100", "sm_90")
+        with triptych.profile(target="sm_75"):
+            assert (active_chip().name, active_target()) == ("a100-80", "sm_75")
+        with activate(target="sm_89"):
+            assert (active_chip().name, active_target()) == ("h100", "sm_89")
+        assert (active_chip().name, active_target()) == ("a100-80", "sm_80")
+    with triptych.profile() as outer, activate(chip="a100-80"):
+        assert outer.chip.name == "h100"  # it was opened before
+        assert (active_chip().name, active_target()) == ("a100-80", "sm_80")
+    assert (active_chip().name, active_target()) == ("h100", "sm_90")

@@ -16,6 +16,7 @@ import pytest
 import triton
 import triton.language as tl
 
+from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError, LaunchError, UnsupportedFeature
 from triptych.core.handles import Handle
 from triptych.core.plan import Scalar, Struct
@@ -174,6 +175,20 @@ def test_annotated_scalars(recorder: Any) -> None:
     assert (count.dtype.name, count.value) == ("s64", 3)
     with pytest.raises(ArgumentError, match=r"'count'.*outside"):
         half_scale[(1,)](x, 1.5, 2, 2**63, BLOCK=64)
+
+
+def test_floats_beyond_their_type(recorder: Any) -> None:
+    """As Triton's launcher passes them, which casts as C does."""
+    (x,) = arrays(1, 16)
+    scale[(1,)](x, 1e300, 1, BLOCK=16)
+    half_scale[(1,)](x, -65504.0, 1e300, 7, BLOCK=16)
+    first, second = (launch.arguments for launch in recorder.launches)
+    assert first[1] == Scalar(DTYPES["f32"], float("inf"))
+    assert second[1:3] == (Struct(b"\xff\xfb"), Struct(b"\x80\x7f"))
+    half_scale[(1,)](x, 0.1, 1.00390624, 7, BLOCK=16)
+    assert recorder.launches[2].arguments[2] == Struct(b"\x80\x3f"), "cut, not rounded"
+    with pytest.raises(ArgumentError, match=r"'factor'.*float too large"):
+        half_scale[(1,)](x, 1e300, 2, 7, BLOCK=16)
 
 
 def test_tuples(recorder: Any) -> None:

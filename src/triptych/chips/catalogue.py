@@ -9,7 +9,7 @@ from pathlib import Path
 from triptych.chips.chip import Chip
 from triptych.chips.reading import aliases_of, read
 from triptych.core.errors import ChipError, UnknownName
-from triptych.core.source import SourceLocation
+from triptych.core.source import SourceLocation, home_expanded
 
 _FOLDER = Path(__file__).parent / "data"
 
@@ -36,7 +36,7 @@ def load(name_or_path: str) -> Chip:
         UnknownName: where no chip has that name.
         ChipError: where the file cannot be read, or holds something that cannot be.
     """
-    path = Path(name_or_path).expanduser()
+    path = home_expanded(name_or_path)
     if path.suffix == ".toml" or "/" in name_or_path:
         return _load_file(path)
     key = name_or_path.strip().lower().replace(" ", "-").replace("_", "-")

@@ -24,6 +24,7 @@ from triptych.chips.fields import (
 )
 from triptych.core.errors import ChipError
 from triptych.core.gpu_facts import WARP_SIZE
+from triptych.core.output import visible
 from triptych.core.source import SourceLocation
 
 IDENTITY = ("name", "title", "family", "aliases")
@@ -65,8 +66,15 @@ def aliases_of(text: str, file: str) -> tuple[str, ...]:
 def _parse(text: str, file: str) -> Table:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, RecursionError) as problem:  # a number of thousands of digits is no TOMLDecodeError
         raise ChipError(f"not a TOML file: {problem}", where=SourceLocation(file, 0)) from problem
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
 
 
 class _Reader:
@@ -84,7 +92,13 @@ class _Reader:
             raise self.error(key, "is missing; expected text")
         if not isinstance(value, str) or not value.strip():
             raise self.error(key, f"is {value!r}; expected text")
-        return value
+        return self._printed(key, value)
+
+    def _printed(self, key: str, text: str) -> str:
+        """The text, which reports print."""
+        if visible(text) != text:
+            raise self.error(key, f"is {text!r}; expected no control characters")
+        return text
 
     def reject_unknown(self, table: Table, known: Iterable[str], prefix: str = "") -> None:
         names = list(known)
@@ -124,13 +138,14 @@ class _Reader:
         value, _, source = self._parts(field.key, entry, field.expected, "")
         if not isinstance(value, str) or not field.pattern.fullmatch(value):
             raise self.error(field.key, f"value is {value!r}; expected {field.expected}")
+        self._printed(field.key, value)
         return Fact(value, "", source)
 
     def _number(self, key: str, entry: object, field: Number) -> Fact:
         kind = "a whole number" if field.whole else "a number"
         expected = f"{kind} from {field.low:g} to {field.high:g} {field.unit}"
         value, unit, source = self._parts(key, entry, expected, field.unit)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
             raise self.error(key, f"value is {value!r}; expected {expected}")
         if field.whole and not isinstance(value, int):
             raise self.error(key, f"value is {value!r}; expected {expected}")
@@ -151,6 +166,7 @@ class _Reader:
         source = table.get("source")
         if not isinstance(source, str) or not source.strip():
             raise self.error(key, "has no source", "say who states the value, or how it is derived")
+        self._printed(f"{key}.source", source)
         if table.get("unit", "") != unit:
             raise self.error(key, f"has the unit {table.get('unit')!r}; expected {unit!r}")
         return table["value"], unit, source

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from triptych.cli.terminal import flush_streams, writing
 from triptych.core.errors import UsageError
 
 
@@ -78,24 +78,25 @@ class JsonTarget:
 
         It stays so until the process ends: what a script prints when Python shuts down is not JSON either.
         """
-        sys.stdout.flush()
-        self._descriptor = os.dup(1)
-        os.dup2(2, 1)
+        flush_streams()
+        with writing("JSON"):
+            self._descriptor = os.dup(1)
+            os.dup2(2, 1)
 
     def write(self, value: Mapping[str, Any]) -> None:
         """Writes the document.
 
         Raises:
-            UsageError: where the file cannot be written.
+            UsageError: where the file, or standard output, cannot be written.
         """
         from triptych.report import dumps
 
         text = dumps(value)
         if self.file is not None:
             self.file.write_text(text)
-        elif self._descriptor is None:
-            sys.stdout.write(text)
-        else:
-            with os.fdopen(self._descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-                stream.write(text)
+            return
+        with writing("JSON"):
+            descriptor = os.dup(1) if self._descriptor is None else self._descriptor
             self._descriptor = None
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(text)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
+from typing import TextIO
 
-from triptych.cli.terminal import EXIT_INTERRUPTED, Terminal, interruption
+from triptych.cli.shutdown import Shutdown
+from triptych.cli.terminal import EXIT_INTERRUPTED, Terminal, flush_streams, interruption, standard_stream
 from triptych.core.errors import UsageError
 
 _OURS = str(Path(__file__).parents[1])
@@ -26,28 +29,44 @@ class Outcome:
 
 
 def run_script(path: str, arguments: Sequence[str]) -> Outcome:
-    """Runs it; an uncaught exception is printed as Python prints it, without triptych's own frames.
+    """Runs it, until its threads and what it registered with `atexit` have ended too.
 
-    Ctrl-C is one line, and the outcome's error.
+    An uncaught exception is printed as Python prints it, without triptych's own frames; Ctrl-C is one line, and the
+    outcome's error.
 
     Raises:
         UsageError: where the script cannot be read.
     """
     source = _read(path)
-    with _as_main(path, arguments) as module:
+    shutdown = Shutdown(_show_ignored)
+    with _as_main(path, arguments) as module, shutdown.recorded():
+        outcome = _run(source, module)
         try:
-            exec(compile(source, path, "exec"), module.__dict__)
-        except SystemExit as request:
-            return Outcome(_status(request.code))
+            shutdown.run()
         except KeyboardInterrupt as stop:
-            sys.stdout.flush()
-            error = interruption(stop)
-            Terminal().complain(str(error))
-            return Outcome(EXIT_INTERRUPTED, error)
-        except BaseException as error:
-            _show(error)
-            return Outcome(1, error)
+            outcome = _interrupted(stop)
+        flush_streams()
+    return outcome
+
+
+def _run(source: bytes, module: ModuleType) -> Outcome:
+    try:
+        exec(compile(source, str(module.__file__), "exec"), module.__dict__)
+    except SystemExit as request:
+        return Outcome(_status(request.code))
+    except KeyboardInterrupt as stop:
+        return _interrupted(stop)
+    except BaseException as error:
+        _show(error)
+        return Outcome(1, error)
     return Outcome(0)
+
+
+def _interrupted(stop: KeyboardInterrupt) -> Outcome:
+    flush_streams()
+    error = interruption(stop)
+    Terminal().complain(str(error))
+    return Outcome(EXIT_INTERRUPTED, error)
 
 
 def _read(path: str) -> bytes:
@@ -63,7 +82,8 @@ def _read(path: str) -> bytes:
 def _as_main(path: str, arguments: Sequence[str]) -> Generator[ModuleType]:
     """The module `__main__` of the script, and what of `sys` Python sets for a script, until the end."""
     module = ModuleType("__main__")
-    module.__dict__.update(__file__=path, __builtins__=__builtins__, __cached__=None)
+    file = path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+    module.__dict__.update(__file__=file, __builtins__=__builtins__, __cached__=None)
     kept = sys.argv, list(sys.path), sys.modules["__main__"], sys.excepthook
     sys.argv = [path, *arguments]
     sys.path[:1] = [str(Path(path).resolve().parent)]
@@ -76,25 +96,40 @@ def _as_main(path: str, arguments: Sequence[str]) -> Generator[ModuleType]:
 
 
 def _status(code: object) -> int:
-    """What Python makes of the argument of `sys.exit`: nothing is 0, a number itself, anything else a message and 1."""
+    """What Python makes of the argument of `sys.exit`: nothing is 0, a number itself, anything else a message and 1.
+
+    A number beyond a C long is -1.
+    """
     if code is None:
         return 0
     if isinstance(code, int):
-        return code & 0xFF
-    sys.stdout.flush()
-    sys.stderr.write(f"{code}\n")
+        return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF
+    _print_error(f"{code}\n")
     return 1
 
 
+def _print_error(text: str) -> None:
+    """Python's way: into the script's standard error, of which it may have made anything."""
+    flush_streams()
+    stream: TextIO | None = sys.stderr
+    with suppress(AttributeError, OSError, ValueError):
+        (standard_stream(stderr=True) if stream is None else stream).write(text)
+
+
 def _show(error: BaseException) -> None:
-    sys.stdout.flush()
+    flush_streams()
     trace = _after_ours(error.__traceback__)
     if sys.excepthook is not sys.__excepthook__:  # the script has its own way
         sys.excepthook(type(error), error, trace)
         return
     summary = traceback.TracebackException(type(error), error, trace)
     _drop_our_frames(summary)
-    sys.stderr.write("".join(summary.format() if summary.stack else summary.format_exception_only()))
+    _print_error("".join(summary.format() if summary.stack else summary.format_exception_only()))
+
+
+def _show_ignored(callback: object, error: BaseException) -> None:
+    _print_error(f"Exception ignored in atexit callback: {callback!r}\n")
+    _show(error)
 
 
 def _after_ours(trace: TracebackType | None) -> TracebackType | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TextIO
 
 from triptych.core.errors import LaunchInterrupted, UsageError
+from triptych.core.output import visible
 from triptych.core.progress import listening
 
 if TYPE_CHECKING:
@@ -29,6 +30,39 @@ EXIT_STATUSES: Mapping[int, str] = {
 """What the command's exit status says. Under `run` the script's own goes first, where it is not 0."""
 
 
+def standard_stream(*, stderr: bool) -> TextIO:
+    """This process's own standard output or error, whatever a script put into `sys` in its place, or closed there.
+
+    Raises:
+        OSError: where the process has none.
+    """
+    stream = sys.__stderr__ if stderr else sys.__stdout__
+    with suppress(ValueError):  # a stream without its buffer
+        if stream is not None and not stream.closed:
+            return stream
+    return open(2 if stderr else 1, "w", encoding="utf-8", errors="replace", closefd=False)
+
+
+def flush_streams() -> None:
+    """What a script has printed goes out, be it into streams of its own; one that takes nothing more is left alone."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):
+            stream.flush()
+
+
+@contextmanager
+def writing(what: str) -> Generator[None]:
+    """A standard output that was closed, or is full, is one error of ours; `what` is what it should have held.
+
+    Raises:
+        UsageError: where it cannot be written.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as problem:
+        raise UsageError(f"cannot write {what} to standard output: {problem}") from problem
+
+
 def interruption(stop: KeyboardInterrupt) -> LaunchInterrupted:
     """Ctrl-C as an error of ours, which says what ran, where that is known."""
     return LaunchInterrupted(" ".join(["interrupted", *getattr(stop, "__notes__", ())]))
@@ -46,7 +80,8 @@ def interruptible() -> Generator[None]:
 @contextmanager
 def progress_bars() -> Generator[None]:
     """Long launches show a bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
+    stream: TextIO | None = sys.stderr  # there is none where the process was started without
+    if stream is None or not stream.isatty():
         yield
         return
     from triptych.report.progress import LaunchProgress
@@ -73,39 +108,41 @@ class Terminal:
     @property
     def width(self) -> int:
         """Columns of standard output."""
-        return self.out.width
+        with writing("the report"):
+            return self.out.width
 
     def show(self, content: RenderableType) -> None:
         """Prints a table, a text or a group of them on standard output."""
-        with self._writing():
-            self.out.print(content)
+        from rich.segment import Segment, Segments
+
+        with writing("the report"):
+            segments = self.out.render(content)
+            shown = (Segment(visible(one.text), one.style, one.control) for one in segments)
+            self.out.print(Segments(shown), end="")
+            self.out.file.flush()
 
     def say(self, text: str) -> None:
         """Prints text on standard output, as it is."""
-        with self._writing():
-            sys.stdout.write(text if text.endswith("\n") else text + "\n")
-            sys.stdout.flush()
-
-    @contextmanager
-    def _writing(self) -> Generator[None]:
-        """A standard output that was closed, or is full, is one error of ours."""
-        try:
-            yield
-        except (OSError, ValueError) as problem:
-            raise UsageError(f"cannot write the report to standard output: {problem}") from problem
+        with writing("the report"):
+            stream = self.out.file
+            stream.write(visible(text if text.endswith("\n") else text + "\n"))
+            stream.flush()
 
     def complain(self, message: str) -> None:
-        """Prints a message on standard error."""
-        sys.stderr.write(f"triptych: {message}\n")
+        """Prints a message on standard error, where there is one."""
+        with suppress(OSError, ValueError):
+            stream = standard_stream(stderr=True)
+            stream.write(f"triptych: {visible(message)}\n")
+            stream.flush()
 
 
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
-    stream = sys.stderr if stderr else sys.stdout
+    stream = standard_stream(stderr=stderr)
     # A stream that cannot encode a sign (×, µ) shows a question mark instead of failing.
     reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None and not stream.closed:
+    if reconfigure is not None:
         reconfigure(errors="replace")
     width = None if stream.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
     return Console(file=stream, highlight=False, markup=False, emoji=False, width=width)

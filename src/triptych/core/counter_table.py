@@ -181,7 +181,11 @@ _MODEL: Sequence[CounterRow] = (
     _model("estimate", "s", "The launch overhead plus the longest roof."),
     _model("roof.<name>", "s", "The time of one limit at its peak: a pipe, a level of memory, an engine."),
     _model("bytes.<level>", "bytes", "Bytes at a level of memory."),
-    _model("intensity.<level>", "FLOP/byte", "FLOPs over the bytes at that level."),
+    _model(
+        "intensity.<level>",
+        "FLOP/byte",
+        "FLOPs over the bytes at that level; left out where there are FLOPs and no bytes.",
+    ),
 )
 
 COUNTER_ROWS: Sequence[CounterRow] = (*_GPU, *_NEURON, *_MODEL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isinf, isnan
 from typing import Any
 
 import ml_dtypes
@@ -29,6 +30,23 @@ class DType:
     def is_float(self) -> bool:
         """Whether values are floating point."""
         return self.name.startswith(("f", "bf"))
+
+    def holds(self, value: int | float) -> bool:
+        """Whether the type has the value: an integer within its range, a float that rounding does not make infinite."""
+        if not self.is_float:
+            low, high = (0, 1) if self.name == "b1" else (np.iinfo(self.numpy).min, np.iinfo(self.numpy).max)
+            return bool(low <= value <= high) and value == int(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            return False
+        rounded = self.nearest(number)
+        return isnan(rounded) == isnan(number) and isinf(rounded) == isinf(number)
+
+    def nearest(self, value: float) -> float:
+        """The number of a floating-point type nearest to `value`; what lies beyond its largest is infinite, or NaN."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.asarray(value).astype(self.numpy))
 
     def __str__(self) -> str:
         """The name."""

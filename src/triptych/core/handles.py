@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Self
 
 from triptych.core.dtypes import DType
 
@@ -81,12 +82,20 @@ class AddressSpace:
     """
 
     FIRST_ADDRESS = 0x0010_0000_0000
+    END_ADDRESS = 0x7B00_0000_0000
+    """The first address behind all arrays. What a machine has of its own lies outside of these two."""
     GUARD = 4096
     """Bytes left free behind each allocation, so that a small overrun hits nothing."""
 
     def __init__(self) -> None:
         """An empty space."""
         self._next = self.FIRST_ADDRESS
+
+    def clone(self) -> Self:
+        """Another that goes on where this one is."""
+        other = type(self)()
+        other._next = self._next
+        return other
 
     def place(self, name: str, size: int, *, writable: bool = True) -> Storage:
         """A new storage of `size` bytes."""

@@ -7,6 +7,16 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: 0x2421}
+_SIGNS = _PICTURES | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+"""Unicode's pictures of control characters; those from 128 on have none."""
+
+
+def visible(text: str) -> str:
+    """The text with the characters that would steer a terminal replaced by signs, but for line ends and tabs."""
+    return text.translate(_SIGNS)
+
+
 Sink = Callable[[str], None]
 """Takes what a launch printed."""
 

@@ -8,6 +8,7 @@ would be wrong with it. `encode` and `decode` write and read it by the annotatio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -117,8 +118,10 @@ class Fill(NodeKind):
         return ()
 
     def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
-        """The target must be writable."""
-        yield from _read_only(self.target)
+        """The target must be one that can be written, and have the value."""
+        yield from _unwritable(self.target)
+        if not self.target.dtype.holds(self.value):
+            yield f"fill of '{self.target.storage.name}': {self.value} is no {self.target.dtype}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +142,8 @@ class Copy(NodeKind):
         return ()
 
     def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
-        """The target must be writable, and like the source."""
-        yield from _read_only(self.target)
+        """The target must be one that can be written, and like the source."""
+        yield from _unwritable(self.target)
         target, source = self.target, self.source
         if target.shape != source.shape or target.dtype != source.dtype:
             yield (
@@ -205,7 +208,7 @@ class Launch(NodeKind):
         return ()
 
     def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
-        """The program must be known, and every extent at least 1."""
+        """The program must be known, every extent at least 1, and a scalar a value of its type."""
         if self.program not in programs:
             yield f"no program '{self.program}'; the plan has: {', '.join(sorted(programs)) or 'none'}"
         for label, extents in (("grid", self.grid), ("block", self.block), ("cluster", self.cluster)):
@@ -213,6 +216,9 @@ class Launch(NodeKind):
                 yield f"{label} {extents}; expected three whole numbers of 1 or more"
         if self.shared_bytes < 0:
             yield f"{self.shared_bytes} bytes of shared memory"
+        for position, argument in enumerate(self.arguments):
+            if isinstance(argument, Scalar) and not argument.dtype.holds(argument.value):
+                yield f"argument {position}: {argument.value} is no {argument.dtype}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,14 +244,19 @@ class Choose(NodeKind):
         return self.alternatives
 
     def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
-        """There must be alternatives, each with a label."""
+        """There must be alternatives, each with a label of its own."""
         if not self.alternatives or len(self.labels) != len(self.alternatives):
             yield f"{len(self.labels)} labels for {len(self.alternatives)} alternatives"
+        for label, count in Counter(self.labels).items():
+            if count > 1:
+                yield f"{count} alternatives are called '{label}'"
 
 
-def _read_only(target: Handle) -> Iterator[str]:
+def _unwritable(target: Handle) -> Iterator[str]:
     if not target.storage.writable:
         yield f"storage '{target.storage.name}' is read-only"
+    if target.nbytes > target.storage.size:
+        yield f"the target has {target.nbytes} bytes of elements, its storage '{target.storage.name}' has fewer"
 
 
 Node = Allocate | Fill | Copy | Constant | Launch | Choose

@@ -82,7 +82,7 @@ def pack(plan: Plan) -> bytes:
     return MAGIC + hashlib.sha256(body).digest() + body
 
 
-def unpack(data: bytes) -> Plan:
+def unpack(data: bytes | bytearray | memoryview) -> Plan:
     """The plan of `pack`'s bytes.
 
     Raises:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import SupportsIndex, cast
 
 from triptych.core.errors import SettingError, UnknownName
+from triptych.core.source import home_expanded
 
 
 def usable_cores() -> int:
@@ -51,6 +52,8 @@ class Settings:
 _DEFAULT = Settings()
 _MAY_BE_ZERO = frozenset({"cache_bytes", "printf_bytes"})
 """Whole numbers whose least is 0; that of all others is 1."""
+_MOST = (1 << 63) - 1
+"""The largest whole number: generated code has it in 64 bits with a sign."""
 _VARIABLES: Mapping[str, str] = {"cache_folder": "TRIPTYCH_CACHE"}
 """Variables that are not called as their setting is."""
 
@@ -64,17 +67,25 @@ def _checked(name: str, value: object, shown: str) -> object:
     default = getattr(_DEFAULT, name)
     if isinstance(default, Path):
         if isinstance(value, str | Path) and str(value):
-            return Path(value).expanduser()
+            return _home_expanded(Path(value), shown)
         raise SettingError(f"{shown}: expected the path of a folder")
     if isinstance(default, int):
         least = 0 if name in _MAY_BE_ZERO else 1
         number = _whole(value)
-        if number is None or number < least:
-            raise SettingError(f"{shown}: expected a whole number of {least} or more")
+        if number is None or not least <= number <= _MOST:
+            most = "" if number is None or number < least else ", below 2**63"
+            raise SettingError(f"{shown}: expected a whole number of {least} or more{most}")
         return number
     if value is None or (isinstance(value, str) and value):
         return value
     raise SettingError(f"{shown}: expected a name")
+
+
+def _home_expanded(path: Path, shown: str) -> Path:
+    expanded = home_expanded(path)
+    if str(expanded).startswith("~"):
+        raise SettingError(f"{shown}: there is no home directory of {path.parts[0]}", hint="name a folder by its path")
+    return expanded
 
 
 def _whole(value: object) -> int | None:
@@ -85,12 +96,15 @@ def _whole(value: object) -> int | None:
 
 
 def _read_environment() -> Settings:
-    found: dict[str, object] = {"cache_folder": _DEFAULT.cache_folder.expanduser()}
+    found: dict[str, object] = {}
     for setting in fields(Settings):
         variable = _VARIABLES.get(setting.name, f"TRIPTYCH_{setting.name.upper()}")
         text = os.environ.get(variable)
+        default = getattr(_DEFAULT, setting.name)
         if text:
             found[setting.name] = _checked(setting.name, text, f"{variable}={text!r}")
+        elif isinstance(default, Path):
+            found[setting.name] = _home_expanded(default, f"{variable} is not set, and for {default}")
     return Settings(**found)  # type: ignore[arg-type]
 
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import linecache
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 Index = tuple[int, int, int]
 """A thread's place in its block, or a block's in its grid: x, y and z."""
+
+
+def home_expanded(path: str | os.PathLike[str]) -> Path:
+    """The path with `~` or `~user` replaced by the home directory; it stays as it is where there is none."""
+    return Path(os.path.expanduser(path))
 
 
 @dataclass(frozen=True, slots=True, order=True)

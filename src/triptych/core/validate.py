@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import prod
 
 from triptych.core.errors import PlanError
-from triptych.core.handles import Handle, Storage
+from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.core.languages import LANGUAGES
 from triptych.core.plan import Plan
 
-_ADDRESS_LIMIT = 1 << 64
+_AXIS_LIMIT = 64
+"""Axes of a handle; numpy's own limit."""
+_BYTE_LIMIT = (1 << 63) - 1
+"""Bytes of a handle's elements, those that share memory counted each, and of a stride; numpy's own limit."""
 _DEPTH_LIMIT = 8
 """How deep `Choose` nodes may nest: an autotuned kernel inside an autotuned one is 2."""
 
@@ -54,10 +58,11 @@ def _check_storages(storages: Iterable[Storage]) -> None:
     names: set[str] = set()
     end, last = 0, ""
     for storage in sorted(storages, key=lambda storage: (storage.address, storage.end)):
-        if storage.size < 0 or storage.address < 0 or storage.end > _ADDRESS_LIMIT:
+        first, after = AddressSpace.FIRST_ADDRESS, AddressSpace.END_ADDRESS
+        if storage.size < 0 or storage.address < first or storage.end > after:
             raise PlanError(
                 f"plan: storage '{storage.name}' of {storage.size} bytes at {storage.address:#x}"
-                " does not lie in the 64-bit address space"
+                f" does not lie where arrays may lie, from {first:#x} to {after - 1:#x}"
             )
         if storage.name in names:
             raise PlanError(f"plan: two storages are called '{storage.name}'")
@@ -70,6 +75,11 @@ def _check_storages(storages: Iterable[Storage]) -> None:
 def _check_handle(handle: Handle, owner: str) -> None:
     if len(handle.shape) != len(handle.strides) or any(extent < 0 for extent in handle.shape):
         raise PlanError(f"plan: {owner}: shape {handle.shape} and strides {handle.strides} do not make an array")
+    if len(handle.shape) > _AXIS_LIMIT:
+        raise PlanError(f"plan: {owner}: {len(handle.shape)} axes; at most {_AXIS_LIMIT} make an array")
+    bytes_counted = prod(max(extent, 1) for extent in handle.shape) * handle.dtype.bytes
+    if max(bytes_counted, *map(abs, handle.strides), 0) > _BYTE_LIMIT:
+        raise PlanError(f"plan: {owner}: shape and strides reach beyond {_BYTE_LIMIT} bytes")
     if handle.size == 0:
         low, high = handle.offset, handle.offset
     else:

@@ -19,8 +19,10 @@ from triptych.execution.profile import active_checks, active_chip
 Memory = Mapping[Storage, Bytes]
 
 
-def execute(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
+def execute(program: Program, launch: Launch, memory: Memory, device: gpu.DeviceMemory) -> LaunchRecord:
     """Runs one launch on the machine of its program, within the limits and under the checks in force.
+
+    `device` is what launches on a GPU leave there for those after them.
 
     Raises:
         PlanError: for a machine that there is not.
@@ -30,10 +32,10 @@ def execute(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
     run = _MACHINES.get(program.machine)
     if run is None:
         raise PlanError(f"unknown machine '{program.machine}'; there are: {', '.join(_MACHINES)}")
-    return run(program, launch, memory)
+    return run(program, launch, memory, device)
 
 
-def _run_gpu(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
+def _run_gpu(program: Program, launch: Launch, memory: Memory, device: gpu.DeviceMemory) -> LaunchRecord:
     chip = active_chip("gpu")
     assert isinstance(chip, GpuChip)
     entry = gpu.load(program.text).entries.get(launch.entry)
@@ -41,15 +43,16 @@ def _run_gpu(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
     if entry is not None:  # else the machine says which entries there are
         check_launch(launch, entry, chip)
         resident = resident_blocks_per_sm(launch, entry, chip) * chip.sm_count
-    record = gpu.run_launch(program, launch, memory, active_checks("gpu"), resident_blocks=resident)
+    checks = active_checks("gpu")
+    record = gpu.run_launch(program, launch, memory, checks, device=device, resident_blocks=resident)
     return replace(record, kernel=readable(record.kernel))
 
 
-def _run_neuron(program: Program, launch: Launch, memory: Memory) -> LaunchRecord:
+def _run_neuron(program: Program, launch: Launch, memory: Memory, _: gpu.DeviceMemory) -> LaunchRecord:
     return neuron.run_launch(program, launch, memory, active_checks("neuron"))
 
 
-_MACHINES: Mapping[str, Callable[[Program, Launch, Memory], LaunchRecord]] = {
+_MACHINES: Mapping[str, Callable[[Program, Launch, Memory, gpu.DeviceMemory], LaunchRecord]] = {
     "gpu": _run_gpu,
     "neuron": _run_neuron,
 }

@@ -19,6 +19,7 @@ from triptych.execution.dispatch import execute
 from triptych.execution.host_memory import Bytes, view
 from triptych.execution.profile import active_chip
 from triptych.execution.stopped import stopped
+from triptych.gpu import DeviceMemory
 from triptych.model import place
 
 
@@ -39,6 +40,8 @@ class State:
     """The memory that a plan, or one alternative of it, runs on, and what happened there."""
 
     buffers: dict[Storage, Bytes]
+    device: DeviceMemory = field(default_factory=DeviceMemory)
+    """What kernels keep on the device itself."""
     records: list[LaunchRecord] = field(default_factory=list[LaunchRecord])
     choices: list[Choice] = field(default_factory=list[Choice])
 
@@ -58,8 +61,17 @@ class State:
                 raise PlanError(f"plan: '{handle.storage.name}' is used where nothing has allocated it yet")
 
     def clone(self) -> State:
-        """A copy of all that may be written; what is read-only is shared."""
-        return State({storage: data.copy() if data.flags.writeable else data for storage, data in self.buffers.items()})
+        """A copy of all that may be written; what is read-only is shared.
+
+        Raises:
+            PlanError: where the host has no memory for it.
+        """
+        try:
+            device = self.device.clone()
+            copies = {one: data.copy() if data.flags.writeable else data for one, data in self.buffers.items()}
+        except MemoryError as error:
+            raise PlanError("plan: the host has no memory for a copy of all arrays, for one alternative") from error
+        return State(copies, device)
 
     def become(self, other: State) -> None:
         """Takes over what ran on a clone. The memory stays where it is, since the outputs are views of it."""
@@ -67,6 +79,7 @@ class State:
             mine = self.buffers.setdefault(storage, data)
             if mine is not data:
                 np.copyto(mine, data)
+        self.device.become(other.device)
         self.records += other.records
         self.choices += other.choices
 
@@ -75,7 +88,7 @@ def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None
     """Executes the nodes; `programs` are those of the plans around this one.
 
     Raises:
-        PlanError: where a node uses what nothing has allocated, or a value does not fit.
+        PlanError: where a node uses what nothing has allocated, or the host has no memory for it.
         LaunchError: where a launch does not fit the chip in force or the kernel.
         KernelFault: where a kernel did what a device forbids; the launch is among the state's records.
     """
@@ -84,11 +97,11 @@ def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None
         state.require(node.handles)
         match node:
             case Allocate(storage):
-                state.buffers[storage] = np.full(storage.size, UNDEFINED_BYTE, np.uint8)
+                state.buffers[storage] = _allocate(storage)
             case Constant(storage, contents):
                 state.buffers[storage] = np.frombuffer(bytearray(contents), np.uint8)
             case Fill(target, value):
-                _fill(state.array(target), value, target)
+                state.array(target)[...] = value if target.dtype.is_float else int(value)
             case Copy(target, source):
                 np.copyto(state.array(target), state.array(source))
             case Launch():
@@ -101,7 +114,7 @@ def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None
 
 def _launch(program: Program, launch: Launch, state: State) -> None:
     try:
-        state.records.append(execute(program, launch, state.buffers))
+        state.records.append(execute(program, launch, state.buffers, state.device))
     except KernelFault as fault:
         state.records.append(stopped(program, launch, fault))
         raise
@@ -110,13 +123,11 @@ def _launch(program: Program, launch: Launch, state: State) -> None:
         raise
 
 
-def _fill(target: NDArray[Any], value: int | float, handle: Handle) -> None:
-    if not handle.dtype.is_float and value != int(value if np.isfinite(value) else 0):
-        raise PlanError(f"plan: fill of '{handle.storage.name}': {value} is no {handle.dtype}")
+def _allocate(storage: Storage) -> Bytes:
     try:
-        target[...] = value if handle.dtype.is_float else int(value)
-    except OverflowError as error:
-        raise PlanError(f"plan: fill of '{handle.storage.name}': {value} is no {handle.dtype}") from error
+        return np.full(storage.size, UNDEFINED_BYTE, np.uint8)
+    except MemoryError as error:
+        raise PlanError(f"plan: the host has no memory for '{storage.name}', {storage.size} bytes") from error
 
 
 def _choose(node: Choose, programs: Mapping[str, Program], state: State) -> None:

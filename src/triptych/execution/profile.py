@@ -54,6 +54,27 @@ _of_process: list[Profile] = []
 """Profiles that see the launches of every thread; outside all others."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """What a language was activated with, by name: it goes before the settings, and behind what a profile asks for."""
+
+    chip: str | None = None
+    target: str | None = None
+
+
+_selected = _Selected()
+"""The process's."""
+
+
+def select(chip: str | None = None, target: str | None = None) -> None:
+    """Puts a chip and a compile target in force for the process, where no profile asks for others; None: neither.
+
+    A chip without a target brings its own.
+    """
+    global _selected
+    _selected = _Selected(chip, target)
+
+
 def _open_profiles() -> tuple[Profile, ...]:
     return (*_of_process, *_stack.get())
 
@@ -88,7 +109,7 @@ def profile(
         asked = load(chip) if isinstance(chip, str) else chip
     else:
         asked = _asked(outer)
-        target = target or (outer.target if outer else settings().target)
+        target = target or _asked_target(outer)
     if target is not None:
         check_target(target)
     checks = _check_names(check) if check is not None else (outer.checks if outer else None)
@@ -131,7 +152,7 @@ def active_checks(machine: str) -> frozenset[Check]:
 
 
 def active_chip(machine: str | None = None) -> Chip:
-    """The chip in force: the innermost profile's, else the settings', else the default of the machine.
+    """The chip in force: the innermost profile's, else the one selected, else the settings', else the default.
 
     With a `machine` (`gpu`, `neuron`) that the chip asked for is none of, the default chip of that machine.
 
@@ -143,11 +164,20 @@ def active_chip(machine: str | None = None) -> Chip:
 
 
 def _asked(inner: Profile | None) -> Chip | None:
-    """The chip that somebody named: a profile, or the settings."""
-    if inner is not None:
+    """The chip that somebody named: a profile, an activation, or the settings."""
+    if inner is not None and inner.asked is not None:
         return inner.asked
-    name = settings().chip
+    name = _selected.chip or (settings().chip if inner is None else None)
     return None if name is None else _chip(name)
+
+
+def _asked_target(inner: Profile | None) -> str | None:
+    """The target that somebody named; whoever names a chip alone means its own."""
+    if inner is not None and (inner.target is not None or inner.asked is not None):
+        return inner.target
+    if _selected.chip is not None or _selected.target is not None or inner is not None:
+        return _selected.target
+    return settings().target
 
 
 def _chip_of(asked: Chip | None, machine: str) -> Chip:
@@ -171,7 +201,7 @@ def active_target(machine: str = "gpu") -> str:
         UnknownName: where the settings name a target, or a chip, that there is not.
     """
     inner = current()
-    asked = inner.target if inner is not None else settings().target
+    asked = _asked_target(inner)
     if asked is not None and machine_of(check_target(asked)) == machine:
         return asked
     return active_chip(machine).target
@@ -184,7 +214,7 @@ def record_launch(record: LaunchRecord) -> LaunchReport:
     """
     inner = current()
     innermost = _asked(inner)
-    report = _report(record, innermost, inner.target if inner is not None else settings().target)
+    report = _report(record, innermost, _asked_target(inner))
     for open_profile in _open_profiles():
         own = _report(record, open_profile.asked or innermost, open_profile.target)
         same = (own.chip, own.remarks) == (report.chip, report.remarks)

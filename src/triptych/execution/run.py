@@ -35,7 +35,8 @@ class PlanRun:
 def run_plan(plan: Plan, data: Mapping[str, object]) -> PlanRun:
     """Runs `plan` on `data`: one C-ordered array for each storage that the plan does not make itself, by its name.
 
-    The arrays are not copied; what the plan writes to an input is written to them. Open profiles note every launch,
+    The arrays are not copied; what the plan writes to an input is written to them. The device is a new one: variables
+    of modules have their initial values, and nothing is allocated on the heap. Open profiles note every launch,
     also one that a fault stops.
 
     Raises:
@@ -51,6 +52,7 @@ def run_plan(plan: Plan, data: Mapping[str, object]) -> PlanRun:
 def run_plan_here(plan: Plan, memory: Memory) -> PlanRun:
     """Runs a plan whose handles are `memory`'s: on the arrays that these were bound to, and all that those point to.
 
+    The device is the process's: variables of modules and the heap are as the last launch left them.
     What the plan allocates keeps its device address as long as an output that views it lives. Open profiles note every
     launch, also one that a fault stops.
 
@@ -59,7 +61,7 @@ def run_plan_here(plan: Plan, memory: Memory) -> PlanRun:
         LaunchError: where a launch does not fit the chip in force or the kernel.
         KernelFault: where a kernel did what a device forbids.
     """
-    state = State(memory.map())
+    state = State(memory.map(), memory.device)
     run = _run(plan, state)
     for storage in plan.made:
         memory.adopt(storage, state.buffers[storage])
@@ -77,13 +79,18 @@ def _run(plan: Plan, state: State) -> PlanRun:
 
 
 def _bind(plan: Plan, data: Mapping[str, object]) -> dict[Storage, Bytes]:
+    if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # whatever a caller gave
+        raise PlanError(
+            f"plan: expected data by the names of storages, got {type(data).__name__}",
+            hint="run_plan(plan, {name: array})",
+        )
     made = plan.made
     wanted = {storage.name: storage for storage in storages_of(plan) if storage not in made}
     missing, superfluous = wanted.keys() - data.keys(), data.keys() - wanted.keys()
-    if missing or superfluous:
-        names = ", ".join(wanted) or "none"
-        wrong = f"missing: {', '.join(sorted(missing))}" if missing else f"unknown: {', '.join(sorted(superfluous))}"
-        raise PlanError(f"plan: it takes data for: {names}; {wrong}")
+    for label, wrong in (("missing", missing), ("unknown", superfluous)):
+        if wrong:
+            names = ", ".join(wanted) or "none"
+            raise PlanError(f"plan: it takes data for: {names}; {label}: {', '.join(sorted(map(str, wrong)))}")
     return {storage: _bytes_of(data[name], storage) for name, storage in wanted.items()}
 
 

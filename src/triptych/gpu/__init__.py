@@ -2,5 +2,6 @@
 
 from triptych.gpu.run.launch import run_launch
 from triptych.gpu.run.module import Entry, GpuModule, Parameter, load
+from triptych.gpu.run.variables import DeviceMemory
 
-__all__ = ["Entry", "GpuModule", "Parameter", "load", "run_launch"]
+__all__ = ["DeviceMemory", "Entry", "GpuModule", "Parameter", "load", "run_launch"]

@@ -12,6 +12,8 @@ BANKS = 32
 """Banks of shared memory, each of which gives one word a wavefront (CUDA programming guide, shared memory)."""
 BANK_BYTES = 4
 """Bytes of a bank's word."""
+LOCAL_ALIGNMENT = 16
+"""Bytes: a thread's local memory starts at a multiple of it, as the longest access wants."""
 LOCAL_BYTES = 512 << 10
 """Local memory of a thread, in every compute capability (CUDA programming guide, technical specifications)."""
 POISON_BYTE = 0xA5
@@ -52,6 +54,7 @@ __all__ = [
     "FIRST_VARIABLE_ADDRESS",
     "GRID_WORKSPACE",
     "GRID_WORKSPACE_BYTES",
+    "LOCAL_ALIGNMENT",
     "LOCAL_BYTES",
     "PAIR_BYTES",
     "PARAM_WINDOW",

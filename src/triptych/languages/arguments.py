@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isinf
 from operator import index
 from typing import Protocol, SupportsFloat, SupportsIndex, cast
 
@@ -208,11 +207,9 @@ def _float(slot: Slot, dtype: DType, value: object) -> float:
         number = float(cast(SupportsFloat, value))
     except OverflowError:
         raise slot.error(f"expected {slot.text}, got a number beyond every float") from None
-    with np.errstate(over="ignore"):
-        rounded = float(np.asarray(number).astype(dtype.numpy))
-    if isinf(rounded) and not isinf(number):
+    if not dtype.holds(number):
         raise slot.error(f"expected {slot.text}, got {number!r}, which lies beyond the largest {dtype}")
-    return rounded
+    return dtype.nearest(number)
 
 
 def _is_number(value: object) -> bool:

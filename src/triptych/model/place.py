@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from triptych.chips import Chip, GpuChip, NeuronChip
@@ -44,8 +45,6 @@ def place(record: LaunchRecord, chip: Chip) -> Roofline:
     headline = traffic[0]
     ridge_point = peak / headline.bytes_per_s
     overhead = _overhead(record, chip)
-    # Without bytes, a launch with FLOPs has no slope to lie on: it is bound by computing.
-    compute_bound = flops > 0 and (headline.bytes == 0 or headline.intensity >= ridge_point)
     return Roofline(
         chip=chip.name,
         flops=flops,
@@ -53,7 +52,7 @@ def place(record: LaunchRecord, chip: Chip) -> Roofline:
         memory_level=headline.level.label,
         intensity=headline.intensity,
         ridge_point=ridge_point,
-        bound="compute" if compute_bound else "memory",
+        bound="compute" if headline.intensity >= ridge_point else "memory",
         floor_s=max((roof.seconds for roof in roofs if roof.required), default=0.0),
         estimate_s=overhead + max((roof.seconds for roof in roofs), default=0.0),
         launch_overhead_s=overhead,
@@ -69,7 +68,8 @@ def _traffic(record: LaunchRecord, chip: Chip, flops: int) -> tuple[Traffic, ...
     rows: list[Traffic] = []
     for level in LEVELS[chip.machine]:
         moved = level.bytes(record.counters)
-        rows.append(Traffic(level, moved, flops / moved if moved else 0.0, level.bytes_per_s(chip)))
+        without = math.inf if flops else 0.0
+        rows.append(Traffic(level, moved, flops / moved if moved else without, level.bytes_per_s(chip)))
     return tuple(rows)
 
 

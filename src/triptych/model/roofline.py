@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ class Traffic:
     level: Level
     bytes: int
     intensity: float
-    """FLOP/byte; 0 where there are no FLOPs or no bytes."""
+    """FLOP/byte; 0 where there are no FLOPs, infinite where there are FLOPs and no bytes."""
     bytes_per_s: float
     """The level's peak bandwidth."""
 
@@ -58,7 +59,7 @@ class Roofline:
     memory_level: str
     """The headline level's label."""
     intensity: float
-    """FLOP/byte at `memory_level`; 0 where there are no FLOPs or no bytes."""
+    """FLOP/byte at `memory_level`; 0 where there are no FLOPs, infinite where there are FLOPs and no bytes."""
     ridge_point: float
     """FLOP/byte: the peak of the dominant pipe over the bandwidth of `memory_level`."""
     bound: str
@@ -110,7 +111,7 @@ class Roofline:
         return next(row for row in self.traffic if row.level.key == key)
 
     def counters(self) -> Mapping[str, Counter]:
-        """The modelled numbers by name, as a report lists them under `model`."""
+        """The modelled numbers by name, as a report lists them under `model`; no intensity where it is infinite."""
         rows: list[tuple[str, str, float]] = [
             ("floor", "", self.floor_s),
             ("estimate", "", self.estimate_s),
@@ -120,7 +121,8 @@ class Roofline:
         rows += [("roof.<name>", roof.name, roof.seconds) for roof in self.roofs]
         for traffic in self.traffic:
             rows.append(("bytes.<level>", traffic.level.label, traffic.bytes))
-            rows.append(("intensity.<level>", traffic.level.label, traffic.intensity))
+            if math.isfinite(traffic.intensity):
+                rows.append(("intensity.<level>", traffic.level.label, traffic.intensity))
         return dict(_modelled(*row) for row in rows)
 
 

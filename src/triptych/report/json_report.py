@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -102,7 +103,7 @@ def _roofline(roofline: Roofline) -> dict[str, Any]:
         "flops": roofline.flops,
         "bytes": roofline.bytes,
         "memory_level": roofline.memory_level,
-        "intensity": roofline.intensity,
+        "intensity": roofline.intensity if math.isfinite(roofline.intensity) else None,
         "ridge_point": roofline.ridge_point,
         "bound": roofline.bound,
         "limited_by": roofline.limited_by,

@@ -43,7 +43,7 @@ def place_of(launch: LaunchReport) -> Place | None:
     if launch.stopped:
         return None
     roofline = launch.roofline
-    if roofline.intensity <= 0 or roofline.estimate_s <= 0:
+    if not 0 < roofline.intensity < math.inf or roofline.estimate_s <= 0:
         return None
     return Place(roofline.intensity, roofline.flops / roofline.estimate_s)
 

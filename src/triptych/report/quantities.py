@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -51,7 +52,9 @@ def duration(seconds: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A ratio: `0.0833`."""
+    """A ratio: `0.0833`, `∞`."""
+    if value == math.inf:
+        return "∞"
     return f"{value:.3g}" if value < 1e5 else count(value)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from triptych.gpu.flow.call_frames import saved_bits
-from triptych.gpu.flow.find_functions import Call, refuse, size_of
+from triptych.gpu.flow.find_functions import Call, refuse
 from triptych.gpu.flow.graph import instruction_effect
 from triptych.gpu.flow.write_function import BACK, FRAME, STACK, FunctionWriter, Joined, entry_label, return_register
 from triptych.gpu.isa.calls import BAD_POINTER, HOST_FUNCTIONS
@@ -30,7 +30,7 @@ from triptych.gpu.syntax.ast import (
     Statement,
     Symbol,
 )
-from triptych.gpu.syntax.variables import TYPE_BYTES
+from triptych.gpu.syntax.variables import TYPE_BYTES, size_of
 
 _PARAMETERS = frozenset(("param", "param::func"))
 _LOCALS = Label("&locals", 0)

@@ -20,7 +20,7 @@ from triptych.gpu.syntax.ast import (
     Symbol,
     Variable,
 )
-from triptych.gpu.syntax.variables import TYPE_BYTES
+from triptych.gpu.syntax.variables import size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,6 @@ def refuse(instruction: Instruction, what: str) -> UnsupportedFeature:
 def code_addresses(module: Module) -> dict[str, int]:
     """The address of each function: what a pointer to it holds."""
     return {name: FIRST_CODE_ADDRESS + CODE_BYTES * (1 + place) for place, name in enumerate(module.functions)}
-
-
-def size_of(variable: Variable) -> int:
-    """Bytes of a variable."""
-    return (1 if variable.count is None else variable.count) * TYPE_BYTES[variable.type]
 
 
 def pack(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:

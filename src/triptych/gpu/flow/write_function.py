@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from triptych.gpu.flow.call_frames import WAY_BACK, Frame
-from triptych.gpu.flow.find_functions import CallGraph, refuse, size_of
+from triptych.gpu.flow.find_functions import CallGraph, refuse
 from triptych.gpu.syntax.ast import (
     Address,
     AddressList,
@@ -23,6 +23,7 @@ from triptych.gpu.syntax.ast import (
     Variable,
     Vector,
 )
+from triptych.gpu.syntax.variables import size_of
 
 FRAME = Register("&frame")
 """Where the running function's frame starts in local memory."""

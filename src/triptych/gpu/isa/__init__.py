@@ -16,6 +16,7 @@ from triptych.gpu.isa import (
     logic,
     movement,
     narrow,
+    paired,
     video,
     warps,
 )
@@ -26,6 +27,7 @@ MODULES = (
     fields,
     extended,
     floating,
+    paired,
     narrow,
     approximate,
     comparison,

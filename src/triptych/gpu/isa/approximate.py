@@ -56,7 +56,7 @@ def ex2_narrow(m: Machine[V], f: Form, a: V) -> V:
     """d = 2^a."""
 
     def of_one(t: ScalarType, x: V) -> V:
-        return from_single(m, t, _exp2(m, to_single(m, t, x)))
+        return from_single(m, t, flush(m, f, _exp2(m, flush(m, f, to_single(m, t, x)))))
 
     return either(m, f, of_one, a)
 

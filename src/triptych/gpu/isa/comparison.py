@@ -60,6 +60,11 @@ def setp(m: Machine[V], f: Form, a: V, b: V, *c: V) -> tuple[V, V]:
     return _combine(m, f, truth, *c), _combine(m, f, m.bit_xor(PRED, truth, m.constant(PRED, 1)), *c)
 
 
+def setp_one(m: Machine[V], f: Form, a: V, b: V, *c: V) -> V:
+    """p = a compared with b, combined with c where there is one."""
+    return _combine(m, f, relate(m, f, f.type, a, b), *c)
+
+
 def setp_pair(m: Machine[V], f: Form, a: V, b: V, *c: V) -> tuple[V, V]:
     """p = the low halves compared, q = the high halves; each combined with c where there is one."""
     return _relate_halves(m, f, packed_element(f.type), a, b, *c)
@@ -83,8 +88,10 @@ def set_pair(m: Machine[V], f: Form, a: V, b: V, *c: V) -> V:
 
 def _results_of_set() -> Iterator[tuple[tuple[str, str, str], str]]:
     """What `set` compares, and the types of its result (PTX manual, 9.7.6.1 and 9.7.7.1)."""
-    yield from ((numbers, "u32 s32 f32 f16 bf16") for numbers in _NUMBERS)
-    yield from ((numbers, "u16 s16 u32 s32 f16 bf16") for numbers in (_HALVES, _BRAINS))
+    yield from ((numbers, "u32 s32 f32 f16") for numbers in _NUMBERS)
+    yield from (((kinds, names, ""), "bf16") for kinds, names, _ in (*_NUMBERS, _HALVES))
+    yield (_HALVES, "u16 s16 u32 s32 f16")
+    yield (_BRAINS, "u16 s16 u32 s32 bf16")
     yield from ((numbers, f"{numbers[0]} u32 s32") for numbers in _PAIRS)
 
 
@@ -93,11 +100,16 @@ def _section(kinds: str, place: int) -> str:
 
 
 for _c, _combined in (("", ""), (", c:pred", ".combine")):
-    for _kinds, _names, _flushes in (*_NUMBERS, _HALVES, _BRAINS, *_PAIRS):
-        row(
-            f"setp.relation{_combined}{_flushes}.type p:pred|q:pred, a, b{_c}",
-            types=_kinds, groups=_COMBINE | {"relation": _names}, section=_section(_kinds, 2), pipe=Pipe.INTEGER,
-        )(setp_pair if _kinds.endswith("x2") else setp)  # fmt: skip
+    for _sources, _targets, _meaning in (
+        (_NUMBERS, "p:pred|q:pred", setp),
+        ((_HALVES, _BRAINS), "p:pred", setp_one),
+        (_PAIRS, "p:pred|q:pred", setp_pair),
+    ):  # fmt: skip
+        for _kinds, _names, _flushes in _sources:
+            row(
+                f"setp.relation{_combined}{_flushes}.type {_targets}, a, b{_c}",
+                types=_kinds, groups=_COMBINE | {"relation": _names}, section=_section(_kinds, 2), pipe=Pipe.INTEGER,
+            )(_meaning)  # fmt: skip
     for (_kinds, _names, _flushes), _targets in _results_of_set():
         row(
             f"set.relation{_combined}{_flushes}.dtype.type d:dtype, a, b{_c}",

@@ -61,7 +61,7 @@ def cvt_to_integer(m: Machine[V], f: Form, a: V) -> V:
     return m.select(target, nan, m.constant(target, 1 << (target.bits - 1)), whole)
 
 
-for _modifiers, _sources in (("{.ftz}{.sat}", "f32"), ("{.sat}", "f16 bf16 f64")):
+for _modifiers, _sources in (("{.ftz}{.sat}", "f32"), ("{.sat}", "f16 f64"), ("", "bf16")):
     _cvt(
         f"cvt.integral{_modifiers}.dtype.atype d:dtype, a:atype",
         types={"dtype": _INTEGERS, "atype": _sources}, groups=_INTEGRAL,
@@ -106,10 +106,6 @@ def _high_part(m: Machine[V], source: ScalarType, a: V) -> V:
     return shifted if source.is_signed else m.resize(source, U32, shifted)
 
 
-@_cvt(
-    "cvt.rnd{.sat}.dtype.atype d:dtype, a:atype",
-    types={"dtype": "f16 bf16", "atype": _INTEGERS}, groups=_ROUNDINGS,
-)  # fmt: skip
 def cvt_integer_to_narrow(m: Machine[V], f: Form, a: V) -> V:
     """d = the integer a, rounded."""
     total, rest = _as_two_doubles(m, f.types["atype"], a)
@@ -117,11 +113,21 @@ def cvt_integer_to_narrow(m: Machine[V], f: Form, a: V) -> V:
     return from_single(m, f.types["dtype"], saturate(m, f, single), f.get("rnd"))
 
 
-@_cvt("cvt{.ftz}{.sat}.f32.atype d:type, a:atype", types={"atype": "f32 f16 bf16"})
+for _modifiers, _name in (("{.sat}", "f16"), ("", "bf16")):
+    _cvt(
+        f"cvt.rnd{_modifiers}.dtype.atype d:dtype, a:atype",
+        types={"dtype": _name, "atype": _INTEGERS}, groups=_ROUNDINGS,
+    )(cvt_integer_to_narrow)  # fmt: skip
+
+
 def cvt_to_single(m: Machine[V], f: Form, a: V) -> V:
     """d = a, exactly; under `.ftz` NaN becomes the canonical one."""
     single = flush(m, f, to_single(m, f.types["atype"], a))
     return saturate(m, f, m.canonical(F32, single) if f.has("ftz") else single)
+
+
+_cvt("cvt{.ftz}{.sat}.f32.atype d:type, a:atype", types={"atype": "f32 f16"})(cvt_to_single)
+_cvt("cvt{.ftz}.f32.atype d:type, a:atype", types={"atype": "bf16"})(cvt_to_single)
 
 
 @_cvt("cvt{.ftz}{.sat}.f64.f32 d:f64, a:f32")
@@ -131,12 +137,15 @@ def cvt_single_to_double(m: Machine[V], f: Form, a: V) -> V:
     return saturate(m, f, m.resize_float(F32, F64, single), F64)
 
 
-@_cvt("cvt{.sat}.f64.atype d:type, a:atype", types={"atype": "f64 f16 bf16"})
 def cvt_to_double(m: Machine[V], f: Form, a: V) -> V:
     """d = a, exactly."""
     source = f.types["atype"]
     wide = a if source is F64 else to_double(m, source, a)
     return saturate(m, f, wide, F64)
+
+
+_cvt("cvt{.sat}.f64.atype d:type, a:atype", types={"atype": "f64 f16"})(cvt_to_double)
+_cvt("cvt.f64.atype d:type, a:atype", types={"atype": "bf16"})(cvt_to_double)
 
 
 def cvt_round_integral(m: Machine[V], f: Form, a: V) -> V:
@@ -147,7 +156,7 @@ def cvt_round_integral(m: Machine[V], f: Form, a: V) -> V:
     return whole if kind is F64 else from_single(m, t, whole)
 
 
-for _name, _modifiers in (("f32", "{.ftz}{.sat}"), ("f64", "{.sat}"), ("f16", "{.sat}"), ("bf16", "{.sat}")):
+for _name, _modifiers in (("f32", "{.ftz}{.sat}"), ("f64", "{.sat}"), ("f16", "{.sat}"), ("bf16", "")):
     _cvt(
         f"cvt.integral{_modifiers}.{_name}.{_name} d, a", groups=_INTEGRAL
     )(cvt_round_integral)  # fmt: skip
@@ -184,11 +193,12 @@ def _upper_digits(m: Machine[V], target: ScalarType, bits: V) -> V:
 
 
 for _modifiers, _targets, _sources, _modes in (
-    ("{.ftz}{.sat}", "f16 bf16", "f32", _ROUNDINGS),
+    ("{.ftz}{.sat}", "f16", "f32", _ROUNDINGS),
+    ("{.ftz}", "bf16", "f32", _ROUNDINGS),
     (".relu", "f16 bf16", "f32", _TO_NARROW),
-    ("{.sat}", "f16 bf16", "f64", _ROUNDINGS),
-    ("{.sat}", "f16", "bf16", _ROUNDINGS),
-    ("{.sat}", "bf16", "f16", _ROUNDINGS),
+    ("{.sat}", "f16", "f64", _ROUNDINGS),
+    ("", "bf16", "f16 f64", _ROUNDINGS),
+    ("", "f16", "bf16", _ROUNDINGS),
 ):
     _cvt(
         f"cvt.rnd{_modifiers}.dtype.atype d:dtype, a:atype",

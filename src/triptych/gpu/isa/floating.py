@@ -7,26 +7,25 @@ from triptych.gpu.isa.modifiers import flush, flush_below, saturate
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import F32, F64, PRED, U16, U32, U64, ScalarType
 
-_ROUNDINGS = {"rnd": "rn rz rm rp"}
+ROUNDINGS = {"rnd": "rn rz rm rp"}
 
 
-def _compute(m: Machine[V], f: Form, operation: str, *operands: V) -> V:
-    """An operation of the instruction's type, rounded as its text says, with `.ftz` and `.sat`."""
-    t = f.type
+def compute(m: Machine[V], f: Form, t: ScalarType, operation: str, *operands: V) -> V:
+    """An operation of a type, rounded as the instruction's text says, with `.ftz` and `.sat`."""
     operands = tuple(flush(m, f, a) for a in operands)
-    value = _round(m, f, operation, *operands)
+    value = _round(m, f, t, operation, *operands)
     return saturate(m, f, _flush_result(m, f, operation, value, operands), t)
 
 
-def _round(m: Machine[V], f: Form, operation: str, *operands: V) -> V:
+def _round(m: Machine[V], f: Form, t: ScalarType, operation: str, *operands: V) -> V:
     mode = f.get("rnd", "rn")
     if mode != "rn":
-        return m.float_directed(f.type, operation, mode, *operands)
+        return m.float_directed(t, operation, mode, *operands)
     nearest = {
         "add": m.float_add, "sub": m.float_sub, "mul": m.float_mul, "div": m.float_div, "fma": m.fma,
         "sqrt": m.square_root,
     }  # fmt: skip
-    return nearest[operation](f.type, *operands)
+    return nearest[operation](t, *operands)
 
 
 _SCALED = {"mul": (0,), "div": (0,), "fma": (0, 2)}
@@ -44,47 +43,47 @@ def _flush_result(m: Machine[V], f: Form, operation: str, value: V, operands: tu
         return flush(m, f, value)
     scale = m.constant(F32, _SCALE)
     scaled = [m.float_mul(F32, a, scale) if i in _SCALED[operation] else a for i, a in enumerate(operands)]
-    return flush_below(m, value, 2.0**-126 * _SCALE, _round(m, f, operation, *scaled))
+    return flush_below(m, value, 2.0**-126 * _SCALE, _round(m, f, F32, operation, *scaled))
 
 
 def add_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a + b."""
-    return _compute(m, f, "add", a, b)
+    return compute(m, f, f.type, "add", a, b)
 
 
 def sub_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a - b."""
-    return _compute(m, f, "sub", a, b)
+    return compute(m, f, f.type, "sub", a, b)
 
 
 def mul_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a × b."""
-    return _compute(m, f, "mul", a, b)
+    return compute(m, f, f.type, "mul", a, b)
 
 
 def fma_float(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = a × b + c, rounded once."""
-    return _compute(m, f, "fma", a, b, c)
+    return compute(m, f, f.type, "fma", a, b, c)
 
 
 def mad_float(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     """d = a × b + c, as fma."""
-    return _compute(m, f, "fma", a, b, c)
+    return compute(m, f, f.type, "fma", a, b, c)
 
 
 def div_float(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a / b."""
-    return _compute(m, f, "div", a, b)
+    return compute(m, f, f.type, "div", a, b)
 
 
 def rcp_float(m: Machine[V], f: Form, a: V) -> V:
     """d = 1 / a."""
-    return _compute(m, f, "div", m.constant(f.type, 1.0), a)
+    return compute(m, f, f.type, "div", m.constant(f.type, 1.0), a)
 
 
 def sqrt_float(m: Machine[V], f: Form, a: V) -> V:
     """d = √a."""
-    return _compute(m, f, "sqrt", a)
+    return compute(m, f, f.type, "sqrt", a)
 
 
 for _singles, _doubles, _meaning, _rounds, _section, _flops in (
@@ -92,14 +91,14 @@ for _singles, _doubles, _meaning, _rounds, _section, _flops in (
     ("sub{.rnd}{.ftz}{.sat}.f32 d, a, b", "sub{.rnd}.f64 d, a, b", sub_float, "sub", "9.7.3.4", 1),
     ("mul{.rnd}{.ftz}{.sat}.f32 d, a, b", "mul{.rnd}.f64 d, a, b", mul_float, "mul", "9.7.3.5", 1),
     ("fma.rnd{.ftz}{.sat}.f32 d, a, b, c", "fma.rnd.f64 d, a, b, c", fma_float, "fma", "9.7.3.6", 2),
-    ("mad{.rnd}{.ftz}{.sat}.f32 d, a, b, c", "mad.rnd.f64 d, a, b, c", mad_float, "fma", "9.7.3.7", 2),
+    ("mad.rnd{.ftz}{.sat}.f32 d, a, b, c", "mad.rnd.f64 d, a, b, c", mad_float, "fma", "9.7.3.7", 2),
     ("div.rnd{.ftz}.f32 d, a, b", "div.rnd.f64 d, a, b", div_float, "div", "9.7.3.8", 1),
     ("rcp.rnd{.ftz}.f32 d, a", "rcp.rnd.f64 d, a", rcp_float, "div", "9.7.3.13", 1),
     ("sqrt.rnd{.ftz}.f32 d, a", "sqrt.rnd.f64 d, a", sqrt_float, "sqrt", "9.7.3.15", 1),
 ):
     _pipe = Pipe.SPECIAL if _rounds in ("div", "sqrt") else Pipe.FP32
     for _syntax, _kind in ((_singles, _pipe), (_doubles, Pipe.FP64)):
-        row(_syntax, groups=_ROUNDINGS, section=_section, pipe=_kind, flops=_flops, rounds=_rounds)(_meaning)
+        row(_syntax, groups=ROUNDINGS, section=_section, pipe=_kind, flops=_flops, rounds=_rounds)(_meaning)
 
 
 _CLASSES = {"property": "finite infinite number notanumber normal subnormal"}

@@ -7,7 +7,7 @@ from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.table import Effect, Form, Pipe, row
 from triptych.gpu.isa.types import PRED, U64
 
-_MOVABLE = "pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 f16 bf16"
+_MOVABLE = "pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
 
 
 @row("mov.type d#, a#", types=_MOVABLE, section="9.7.9.3", pipe=Pipe.MOVE, takes_symbols=True)

@@ -53,6 +53,7 @@ def _types() -> Mapping[str, ScalarType]:
         ScalarType("bf16", 16, "float"),
         ScalarType("f16x2", 32, "float"),
         ScalarType("bf16x2", 32, "float"),
+        ScalarType("f32x2", 64, "float"),
         ScalarType("u16x2", 32, "unsigned"),
         ScalarType("s16x2", 32, "signed"),
         ScalarType("tf32", 32, "bits"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,9 +11,10 @@ from llvmlite import ir
 
 from triptych.core.cache import Cache, key_of
 from triptych.core.cache import cache as disk_cache
+from triptych.core.forks import library_lock
 from triptych.gpu.lower.generator import generator_digest, processor
 
-_LOCK = threading.RLock()
+_LOCK = library_lock()
 _SHARED: dict[str, int] = {}
 """The addresses of functions that all kernels share."""
 _ENGINES: list[llvm.ExecutionEngine] = []
@@ -69,13 +69,18 @@ def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int) -
 def compile_module(module: ir.Module, *, level: int) -> bytes:
     """A module as object code."""
     with _LOCK:
-        machine = _target_machine(level)
-        module.triple = llvm.get_default_triple()
-        module.data_layout = str(machine.target_data)
-        parsed = llvm.parse_assembly(str(module))
-        parsed.verify()
-        _optimise(parsed, machine, level)
-        return machine.emit_object(parsed)
+        return _compile(module, level)
+
+
+def _compile(module: ir.Module, level: int) -> bytes:
+    """A function of its own: what it drops at its end is LLVM's too, and goes under the lock."""
+    machine = _target_machine(level)
+    module.triple = llvm.get_default_triple()
+    module.data_layout = str(machine.target_data)
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    _optimise(parsed, machine, level)
+    return machine.emit_object(parsed)
 
 
 def _object_code(unit: Unit, store: Cache) -> bytes:

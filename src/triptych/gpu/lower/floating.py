@@ -5,6 +5,7 @@ Results of f32 arithmetic are *loose*: their NaN is the processor's, and becomes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,40 +24,60 @@ class FloatMachine(ValueMachine):
 
     def float_add(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._compute(t, self.b.fadd, *self._first_nan(t, b, a)[::-1])
+        return self._keep_nan(t, (1, 0), self.b.fadd, a, b)
 
     def float_sub(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._compute(t, self.b.fsub, *self._first_nan(t, b, a)[::-1])
+        return self._keep_nan(t, (1, 0), self.b.fsub, a, b)
 
     def float_mul(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._compute(t, self.b.fmul, *self._first_nan(t, b, a)[::-1])
+        return self._keep_nan(t, (1, 0), self.b.fmul, a, b)
 
     def float_div(self, t: ScalarType, a: Value, b: Value) -> Value:
         """See `Machine`."""
-        return self._compute(t, self.b.fdiv, *self._first_nan(t, a, b))
+        return self._keep_nan(t, (0, 1), self.b.fdiv, a, b)
 
     def fma(self, t: ScalarType, a: Value, b: Value, c: Value) -> Value:
         """See `Machine`."""
-        b, c, a = self._first_nan(t, b, c, a)
-        return self._compute(t, self._call("fma", element_type(t)), a, b, c)
+        return self._keep_nan(t, (1, 2, 0), self._call("fma", element_type(t)), a, b, c)
 
-    def _first_nan(self, t: ScalarType, *operands: Value) -> list[Value]:
-        """Of f64, the operands with each replaced by the one before it where that is NaN.
+    def _keep_nan(self, t: ScalarType, order: Sequence[int], operation: Operation, *operands: Value) -> Value:
+        """An operation; of f64, the operand that is first in an order is kept where several are NaN.
 
-        The processor, and LLVM, may then take any of them first. What is known to be a number is passed over, and what
-        is loose.
+        Which of them the processor keeps, or LLVM, is not known. So where a result is NaN, which is rare, it is made
+        once more.
         """
-        found: list[Value] = []
+        result = self._compute(t, operation, *operands)
+        if t is F32 or sum(not _has_one_nan(a) for a in operands) < 2:
+            return result
+        if result.uniform:
+            return self._compute(t, operation, *self._first_nan(order, operands))
+        home = self.e.variable(result.ir.type, result.ir)
+        with self.e.when(self._some_nan(result.ir), likely=False):
+            again = self._compute(t, operation, *self._first_nan(order, operands))
+            self.b.store(again.ir, home)
+        return Value(self.e.get(home, result.ir.type), False)
+
+    def _some_nan(self, values: ir.Value) -> ir.Value:
+        """Whether any of 32 doubles is NaN."""
+        undefined = ir.Constant(values.type, ir.Undefined)
+        picks = (ir.Constant(vector(I32, 16), list(range(first, first + 16))) for first in (0, 16))
+        halves = (self.b.shuffle_vector(values, undefined, pick) for pick in picks)
+        unordered = self.b.fcmp_unordered("uno", *halves)
+        return self.b.icmp_unsigned("!=", self.b.bitcast(unordered, I16), ir.Constant(I16, 0))
+
+    def _first_nan(self, order: Sequence[int], operands: Sequence[Value]) -> list[Value]:
+        """Doubles, each replaced by the one before it in an order where that is NaN: so that these are alike."""
+        found = list(operands)
         first: Value | None = None
-        for value in operands:
-            known = t is not F64 or value.loose or is_number(value)
-            if first is not None and not known:
+        for place in order:
+            if _has_one_nan(found[place]):
+                continue
+            if first is not None:
                 nan = self._apply_loosely(partial(self.b.fcmp_unordered, "uno"), first, first)
-                value = self._apply_loosely(self.b.select, nan, first, value)
-            found.append(value)
-            first = first if known else value
+                found[place] = self._apply_loosely(self.b.select, nan, first, found[place])
+            first = found[place]
         return found
 
     def square_root(self, t: ScalarType, a: Value) -> Value:
@@ -99,11 +120,9 @@ class FloatMachine(ValueMachine):
 
     def float_directed(self, t: ScalarType, operation: str, mode: str, *operands: Value) -> Value:
         """See `Machine`."""
-        if operation == "div":
-            operands = tuple(self._first_nan(t, *operands))
-        else:
-            *others, first = self._first_nan(t, *operands[1:], operands[0])
-            operands = (first, *others)
+        if t is F64:
+            order = (0, 1) if operation == "div" else (*range(1, len(operands)), 0)
+            operands = tuple(self._first_nan(order, operands))
         kind = vector(element_type(t))
         arguments = [ir.Constant(I32, DIRECTIONS[mode]), *(self.lanes_of(a) for a in operands)]
         result = self.e.intrinsic(directed_name(operation, t), kind, arguments)
@@ -141,3 +160,8 @@ class FloatMachine(ValueMachine):
         """See `Machine`."""
         result = self._cast("sitofp" if source.is_signed else "uitofp", element_type(target), self.settled(a))
         return replace(result, loose=target is F64)
+
+
+def _has_one_nan(a: Value) -> bool:
+    """Whether a double is no NaN, or one whose bits do not matter."""
+    return a.loose or is_number(a)

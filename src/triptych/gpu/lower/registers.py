@@ -166,7 +166,9 @@ class Operands:
         if name in _FIELDS:
             return self._field(_FIELDS[name])
         if name == "%dynamic_smem_size":
-            return self.m.sub(U32, self._field("shared_size"), self.m.constant(U32, self.analysis.layout.shared_bytes))
+            size, start = self._field("shared_size"), self.m.constant(U32, self.analysis.layout.dynamic_start)
+            has_some = self.m.compare(U32, "gt", size, start)
+            return self.m.select(U32, has_some, self.m.sub(U32, size, start), self.m.constant(U32, 0))
         raise self._unsupported(instruction, f"special register {name}")
 
     def _clock(self, name: str) -> Value:

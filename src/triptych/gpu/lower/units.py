@@ -48,8 +48,9 @@ def _units_of(instruction: BoundInstruction) -> Iterator[Unit]:
     if form.row.shuffles:
         yield _SHUFFLE
     if form.row.rounds and form.get("rnd") in DIRECTIONS:
-        symbol = directed_name(form.row.rounds, form.type)
-        yield Unit(symbol, (symbol,), partial(build_directed, form.row.rounds, form.type))
+        t = packed_element(form.type)
+        symbol = directed_name(form.row.rounds, t)
+        yield Unit(symbol, (symbol,), partial(build_directed, form.row.rounds, t))
     match instruction.effect:
         case Effect.LOAD_MATRIX:
             yield from _access_units(Access("load", space, 4, 4))

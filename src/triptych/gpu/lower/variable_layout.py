@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from triptych.core.errors import LaunchError
 from triptych.gpu.hardware import LOCAL_BYTES
-from triptych.gpu.isa.types import TYPES
 from triptych.gpu.syntax.ast import Function, Module, Variable
+from triptych.gpu.syntax.variables import size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,8 @@ class VariableLayout:
     shared: Mapping[str, int]
     shared_bytes: int
     """Static; dynamic shared memory follows."""
+    dynamic_start: int
+    """Where dynamic shared memory begins in a block that has some."""
     local: Mapping[str, int]
     local_bytes: int
     parameters: Mapping[str, int]
@@ -27,17 +29,22 @@ class VariableLayout:
     has_recursion: bool = False
     """Whether functions call themselves: a thread's stack then lies behind its local variables."""
 
+    def total_shared_bytes(self, dynamic_bytes: int) -> int:
+        """A block's shared memory at a launch that gives it dynamic bytes; without, it ends where its variables do."""
+        return self.dynamic_start + dynamic_bytes if dynamic_bytes else self.shared_bytes
 
-def lay_out_shared(module: Module, function: Function) -> tuple[dict[str, int], int]:
-    """The byte offsets of a kernel's shared variables, and the bytes before its dynamic shared memory."""
+
+def lay_out_shared(module: Module, function: Function) -> tuple[dict[str, int], int, int]:
+    """The byte offsets of a kernel's shared variables, the static ones' end, and the dynamic ones' start."""
     shared = [v for v in (*module.variables.values(), *function.variables) if v.space == "shared"]
     dynamic = [v for v in shared if v.count == 0]
-    offsets, size = _lay_out([v for v in shared if v.count != 0])
+    offsets, end = _lay_out([v for v in shared if v.count != 0])
+    start = end
     if dynamic:
         align = max(16, *(v.align for v in dynamic))
-        size = -(-size // align) * align
-        offsets |= {v.name: size for v in dynamic}
-    return offsets, size
+        start = -(-end // align) * align
+        offsets |= {v.name: start for v in dynamic}
+    return offsets, end, start
 
 
 def lay_out_variables(
@@ -49,7 +56,7 @@ def lay_out_variables(
         LaunchError: it needs more local memory than a thread has.
     """
     own = list(function.variables)
-    shared_offsets, shared_bytes = lay_out_shared(module, function)
+    shared_offsets, shared_bytes, dynamic_start = lay_out_shared(module, function)
     local_offsets, local_bytes = _lay_out([v for v in own if v.space == "local"])
     if local_bytes > LOCAL_BYTES:
         message = (
@@ -58,14 +65,9 @@ def lay_out_variables(
         raise LaunchError(message, hint="use a smaller local array")
     parameters, parameter_bytes = _lay_out(list(function.parameters))
     return VariableLayout(
-        shared_offsets, shared_bytes, local_offsets, -(-local_bytes // 16) * 16,
+        shared_offsets, shared_bytes, dynamic_start, local_offsets, local_bytes,
         parameters, parameter_bytes, symbols, has_recursion,
     )  # fmt: skip
-
-
-def _size(variable: Variable) -> int:
-    count = 1 if variable.count is None else variable.count
-    return count * (TYPES[variable.type].bytes if variable.type in TYPES else 16)
 
 
 def _lay_out(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], int]:
@@ -75,5 +77,5 @@ def _lay_out(variables: list[Variable], start: int = 0) -> tuple[dict[str, int],
         align = max(variable.align, 1)
         offset = -(-offset // align) * align
         offsets[variable.name] = offset
-        offset += _size(variable)
+        offset += size_of(variable)
     return offsets, offset

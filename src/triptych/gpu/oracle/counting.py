@@ -12,7 +12,7 @@ from triptych.gpu.oracle.values import LANES
 
 PHASE_BYTES = LANES * BANK_BYTES
 """Shared memory serves at most 128 bytes at a time: all lanes for up to 4 bytes each, half of them for 8 …"""
-_PACKED: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16"}
+_PACKED: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
 
 
 @dataclass(frozen=True, slots=True)

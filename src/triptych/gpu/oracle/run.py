@@ -106,7 +106,8 @@ def _start_block(
     counts: Counts,
     block_index: tuple[int, int, int],
 ) -> Block:
-    shared = np.full(layout.shared_bytes + launch.shared_bytes, POISON_BYTE, np.uint8)
+    size = layout.dynamic_start + launch.shared_bytes if launch.shared_bytes else layout.shared_bytes
+    shared = np.full(size, POISON_BYTE, np.uint8)
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     warps: list[Warp] = []
     barriers = Barriers()

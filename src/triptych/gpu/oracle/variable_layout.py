@@ -12,9 +12,9 @@ from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.core.plan import Argument, Struct
 from triptych.gpu.flow import code_addresses
 from triptych.gpu.hardware import FIRST_VARIABLE_ADDRESS
-from triptych.gpu.isa.types import TYPES
 from triptych.gpu.oracle.memory import Bytes
 from triptych.gpu.syntax.ast import Function, Module, Variable
+from triptych.gpu.syntax.variables import size_of
 
 
 class _VariableSpace(AddressSpace):
@@ -29,14 +29,12 @@ class VariableLayout:
     parameter_bytes: int
     shared_bytes: int
     """Static; dynamic shared memory follows."""
+    dynamic_start: int
+    """Where dynamic shared memory begins in a block that has some."""
     local_bytes: int
     """Of one thread."""
     memory: Mapping[Storage, Bytes]
     """The module's global and constant variables, at their initial values."""
-
-
-def _size(variable: Variable) -> int:
-    return (1 if variable.count is None else variable.count) * TYPES[variable.type].bytes
 
 
 def _pack(variables: Iterable[Variable], addresses: dict[str, int]) -> int:
@@ -45,7 +43,7 @@ def _pack(variables: Iterable[Variable], addresses: dict[str, int]) -> int:
     for variable in variables:
         start = -(-end // variable.align) * variable.align
         addresses[variable.name] = start
-        end = start + _size(variable)
+        end = start + size_of(variable)
     return end
 
 
@@ -59,25 +57,24 @@ def lay_out_variables(module: Module, function: Function) -> VariableLayout:
     shared = [v for v in (*module.variables.values(), *function.variables) if v.space == "shared"]
     shared_bytes = _pack((v for v in shared if v.count != 0), addresses)
     dynamic = [v for v in shared if v.count == 0]
-    if dynamic:
-        align = max(16, *(v.align for v in dynamic))
-        shared_bytes = -(-shared_bytes // align) * align
-        addresses.update((v.name, shared_bytes) for v in dynamic)
+    align = max((16, *(v.align for v in dynamic))) if dynamic else 1
+    start = -(-shared_bytes // align) * align
+    addresses.update((v.name, start) for v in dynamic)
     local_bytes = _pack((v for v in function.variables if v.space == "local"), addresses)
     variables = [v for v in module.variables.values() if v.space in ("global", "const")]
     memory = _module_memory(variables, addresses, code_addresses(module))
-    return VariableLayout(addresses, parameter_bytes, shared_bytes, -(-local_bytes // 16) * 16, memory)
+    return VariableLayout(addresses, parameter_bytes, shared_bytes, start, local_bytes, memory)
 
 
 def _module_memory(
     variables: list[Variable], addresses: dict[str, int], functions: Mapping[str, int]
 ) -> dict[Storage, Bytes]:
     space = _VariableSpace()
-    storages = {v.name: space.place(v.name, _size(v), writable=v.space == "global") for v in variables}
+    storages = {v.name: space.place(v.name, size_of(v), writable=v.space == "global") for v in variables}
     addresses.update((name, storage.address) for name, storage in storages.items())
     memory: dict[Storage, Bytes] = {}
     for variable in variables:
-        data = bytearray((variable.initial or b"").ljust(_size(variable), b"\0"))
+        data = bytearray((variable.initial or b"").ljust(size_of(variable), b"\0"))
         for offset, symbol in variable.references:
             start = functions[symbol.name] if symbol.name in functions else storages[symbol.name].address
             data[offset : offset + 8] = (start + symbol.offset).to_bytes(8, "little")
@@ -97,9 +94,9 @@ def pack_arguments(function: Function, layout: VariableLayout, arguments: Iterab
     block = bytearray(max(layout.parameter_bytes, 8))
     for parameter, argument in zip(function.parameters, given, strict=True):
         data = _argument_bytes(argument)
-        if len(data) != _size(parameter):
+        if len(data) != size_of(parameter):
             raise ArgumentError(
-                f"kernel {function.name}: parameter {parameter.name} takes {_size(parameter)} bytes, not {len(data)}"
+                f"kernel {function.name}: parameter {parameter.name} takes {size_of(parameter)} bytes, not {len(data)}"
             )
         start = layout.addresses[parameter.name]
         block[start : start + len(data)] = data

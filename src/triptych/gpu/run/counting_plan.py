@@ -24,7 +24,7 @@ Place = tuple[SourceLocation, tuple[SourceLocation, ...]] | None
 Term = tuple[Place, str, int, int]
 """A counter of a place gains a multiple of a column: (place, counter, column, coefficient)."""
 
-_NUMBERED_TYPES: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16"}
+_NUMBERED_TYPES: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
 _SITE_FIELDS = Site.size() // 8
 
 

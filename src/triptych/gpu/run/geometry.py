@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triptych.core.source import Index
-from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.hardware import LOCAL_ALIGNMENT, WARP_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,11 @@ class Geometry:
     def warps(self) -> int:
         """Warps of a block."""
         return -(-self.threads // WARP_SIZE)
+
+    @property
+    def local_stride(self) -> int:
+        """Bytes from one thread's local memory to the next one's."""
+        return -(-self.local_bytes // LOCAL_ALIGNMENT) * LOCAL_ALIGNMENT
 
     def thread(self, number: int) -> Index:
         """`threadIdx` of the thread with this number in its block."""

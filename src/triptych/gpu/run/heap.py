@@ -1,16 +1,13 @@
 """The heap of `malloc`: memory of the device that kernels allocate, which outlives their launches.
 
-As on a device there is one heap, for all modules of the process. It takes the size that the setting has when the heap
-is first used, and takes another only while nothing is allocated on it.
+As on a device there is one heap, for all modules (`DeviceMemory` holds it).
 """
 
 from __future__ import annotations
 
-import threading
-from functools import cache
-
 import numpy as np
 
+from triptych.core.forks import StateLock
 from triptych.core.handles import Storage
 from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, POISON_BYTE
 from triptych.gpu.lower.records import GRANULE_BYTES
@@ -29,9 +26,22 @@ class DeviceHeap:
         does. Generated code reads it."""
         self.live: dict[int, int] = {}
         """By address: the bytes of each allocation."""
-        self._lock = threading.Lock()
+        self._lock = StateLock()
         self._next = 0
         self._free: dict[int, list[int]] = {}
+
+    def clone(self) -> DeviceHeap:
+        """Another with the same contents, at the same addresses."""
+        with self._lock:
+            other = DeviceHeap(self.memory.nbytes)
+            other.memory[:], other.bounds[:] = self.memory, self.bounds
+            other.live, other._next = dict(self.live), self._next
+            other._free = {size: list(places) for size, places in self._free.items()}
+            return other
+
+    def has_size(self, size: int) -> bool:
+        """Whether it is as large as one made with `size` bytes."""
+        return len(self.bounds) == max(size // GRANULE_BYTES, 1)
 
     def allocate(self, size: int) -> int:
         """The address of `size` new bytes, 0 where there is no room."""
@@ -108,22 +118,3 @@ class DeviceHeap:
 def _granules(size: int) -> int:
     """The granules of an allocation; one of 0 bytes has an address too."""
     return max(-(-size // GRANULE_BYTES), 1)
-
-
-@cache
-def _current() -> list[DeviceHeap]:
-    return []
-
-
-def device_heap(size: int) -> DeviceHeap:
-    """The heap, made with `size` bytes where there is none, or where nothing is allocated on another size's."""
-    heaps = _current()
-    if not heaps or (not heaps[0].live and len(heaps[0].memory) != max(size // GRANULE_BYTES, 1) * GRANULE_BYTES):
-        heaps[:] = [DeviceHeap(size)]
-    return heaps[0]
-
-
-def heap_in_use() -> DeviceHeap | None:
-    """The heap where something is allocated on it: any kernel may reach it."""
-    heaps = _current()
-    return heaps[0] if heaps and heaps[0].live else None

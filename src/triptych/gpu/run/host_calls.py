@@ -97,7 +97,8 @@ class HostCalls:
             offset = address - WINDOWS[space]
             if 0 <= offset < WINDOW_SIZE:
                 size = getattr(context, f"{space}_size")
-                base: int = getattr(context, space) + (self.thread * size if space == "local" else 0)
+                before = self.thread * self.state.geometry.local_stride if space == "local" else 0
+                base: int = getattr(context, space) + before
                 return (base + offset, WINDOWS[space] + size) if offset < size else (None, 0)
         place = bisect_right(self._low, address) - 1
         if place < 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from triptych.core.cache import cache, key_of
 from triptych.core.errors import UnknownName
+from triptych.core.forks import StateLock
 from triptych.gpu.lower.analysis import KernelAnalysis, analyse
 from triptych.gpu.lower.compile_kernel import KernelCode, compile_form
 from triptych.gpu.lower.engine import Unit
@@ -71,13 +71,14 @@ class Kernel:
         """
         if name not in gpu_module.entries:
             raise UnknownName.of("kernel", name, gpu_module.entries)
+        self.module_key = gpu_module.key
         self._module = gpu_module
         self._warps_in_rows = warps_in_rows
         self.entry = gpu_module.entries[name]
         self.variables = gpu_module.variables
         self.pointers = gpu_module.pointers
         self._key = key_of(generator_digest(), gpu_module.key, name, str(warps_in_rows))
-        self._lock = threading.RLock()
+        self._lock = StateLock()
         self._code: dict[str, KernelCode] = {}
         made = cache().fetch("facts", self._key, lambda: pickle.dumps(KernelFacts.of(self.analysis)))
         self.facts: KernelFacts = pickle.loads(made)

@@ -21,12 +21,11 @@ from triptych.gpu.hardware import GRID_WORKSPACE, LOCAL_BYTES, WARP_SIZE
 from triptych.gpu.run.counting import count_launch
 from triptych.gpu.run.faults import raise_first_fault
 from triptych.gpu.run.geometry import Geometry
-from triptych.gpu.run.heap import device_heap, heap_in_use
 from triptych.gpu.run.kernel import Kernel, kernel_of
 from triptych.gpu.run.module import Parameter
 from triptych.gpu.run.printed_text import PrintedText
 from triptych.gpu.run.slots import HELD_BYTES, slot_bytes
-from triptych.gpu.run.variables import grid_workspace, memory_of
+from triptych.gpu.run.variables import DeviceMemory, grid_workspace
 from triptych.gpu.run.worker import LaunchState, build_storage_table, null_arguments, passed_arrays
 from triptych.gpu.run.workers import run_workers
 
@@ -39,6 +38,7 @@ def run_launch(
     memory: Mapping[Storage, NDArray[np.uint8]],
     checks: frozenset[Check] = _CHECKS_BY_DEFAULT,
     *,
+    device: DeviceMemory | None = None,
     resident_blocks: int | None = None,
 ) -> LaunchRecord:
     """Runs a kernel over its grid.
@@ -49,6 +49,7 @@ def run_launch(
             knows the chip sees to (`execution/limits.py`).
         memory: every storage that the kernel may reach, as bytes; used in place.
         checks: those that look at it; the record names them.
+        device: what earlier launches have left on the device; None: nothing has run there yet.
         resident_blocks: how many blocks the chip holds at once: no more of them wait for others at a time. None: as
             many as memory permits.
 
@@ -65,10 +66,11 @@ def run_launch(
     kernel = kernel_of(program.text, launch.entry, warps_in_rows=warps_in_rows)
     geometry = _geometry(kernel, launch)
     parameters = pack_parameters(kernel, launch.arguments)
-    variables = memory_of(kernel)
+    device = device or DeviceMemory()
+    variables = device.variables_of(kernel)
     workspace = grid_workspace() if launch.cooperative else {}
     now = settings()
-    heap = device_heap(now.heap_bytes) if kernel.facts.host_calls & {"malloc", "free"} else heap_in_use()
+    heap = device.heap(now.heap_bytes) if kernel.facts.host_calls & {"malloc", "free"} else device.heap_in_use()
     table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, passed_views(launch), heap)
     state = LaunchState(
         geometry, table, parameters, variables.addresses, now.budget,
@@ -104,7 +106,7 @@ def _geometry(kernel: Kernel, launch: Launch) -> Geometry:
             f" is {LOCAL_BYTES}",
             hint="set TRIPTYCH_STACK_BYTES to less",
         )
-    return Geometry(launch.grid, launch.block, layout.shared_bytes + launch.shared_bytes, local_bytes)
+    return Geometry(launch.grid, launch.block, layout.total_shared_bytes(launch.shared_bytes), local_bytes)
 
 
 def _most_held(kernel: Kernel, geometry: Geometry, resident: int | None, *, cooperative: bool) -> int:

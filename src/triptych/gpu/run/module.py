@@ -9,11 +9,11 @@ from functools import cached_property, lru_cache
 
 from triptych.core.cache import cache, key_of
 from triptych.gpu.flow import code_addresses, reachable_functions
-from triptych.gpu.isa.types import TYPES
 from triptych.gpu.lower.generator import generator_digest
 from triptych.gpu.lower.variable_layout import lay_out_shared
 from triptych.gpu.syntax import parse
 from triptych.gpu.syntax.ast import Function, Module, Variable
+from triptych.gpu.syntax.variables import size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,6 @@ class GpuModule:
         return parse(self._text)
 
 
-def size_of(variable: Variable) -> int:
-    """Bytes of a variable."""
-    count = 1 if variable.count is None else variable.count
-    return count * TYPES[variable.type].bytes
-
-
 def _entry(module: Module, function: Function) -> Entry:
     parameters = tuple(
         Parameter(v.name, v.type, size_of(v), max(v.align, 1), v.is_pointer) for v in function.parameters
@@ -107,7 +101,7 @@ def _entry(module: Module, function: Function) -> Entry:
         for extent in most:
             threads *= extent
     variables = tuple(v for f in reachable_functions(module, function) for v in f.variables)
-    static = lay_out_shared(module, replace(function, variables=variables))[1]
+    static = lay_out_shared(module, replace(function, variables=variables))[2]
     return Entry(function.name, parameters, block, threads, static)
 
 

@@ -22,7 +22,7 @@ def slot_bytes(kernel: Kernel, geometry: Geometry) -> int:
     """Host memory that it takes to hold a block."""
     threads = geometry.warps * WARP_SIZE
     own = kernel.facts.frame_bytes + Warp.size()
-    return geometry.shared_bytes + geometry.local_bytes * threads + own * geometry.warps
+    return geometry.shared_bytes + geometry.local_stride * threads + own * geometry.warps
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ def add_slots(slots: Slots | None, count: int, kernel: Kernel, geometry: Geometr
 
 def _make_slot(slots: Slots, kernel: Kernel, geometry: Geometry) -> dict[str, int]:
     shared = aligned(geometry.shared_bytes)
-    local = aligned(geometry.local_bytes * geometry.warps * WARP_SIZE)
+    local = aligned(geometry.local_stride * geometry.warps * WARP_SIZE)
     frames = aligned(kernel.facts.frame_bytes * geometry.warps)
     warps = records(geometry.warps, Warp.size() // 8)
     barriers = records(BARRIERS, Barrier.size() // 8)

@@ -1,19 +1,26 @@
-"""A module's `.global` and `.const` variables: their memory lives as long as the module, over all its launches."""
+"""What outlives launches on a device: `.global` and `.const` variables of modules, and the heap."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from triptych.core.errors import LaunchError
+from triptych.core.forks import StateLock
 from triptych.core.handles import AddressSpace, Storage
-from triptych.gpu.hardware import FIRST_VARIABLE_ADDRESS, GRID_WORKSPACE, GRID_WORKSPACE_BYTES
+from triptych.gpu.hardware import (
+    FIRST_HEAP_ADDRESS,
+    FIRST_VARIABLE_ADDRESS,
+    GRID_WORKSPACE,
+    GRID_WORKSPACE_BYTES,
+    PARAM_WINDOW,
+)
+from triptych.gpu.run.heap import DeviceHeap
 from triptych.gpu.run.kernel import Kernel
-from triptych.gpu.run.module import size_of
-from triptych.gpu.syntax.ast import Variable
+from triptych.gpu.syntax.variables import size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +30,83 @@ class ModuleMemory:
     memory: Mapping[Storage, NDArray[np.uint8]]
     addresses: NDArray[np.int64]
 
+    def clone(self) -> ModuleMemory:
+        """The same contents at the same addresses, in memory of their own."""
+        return ModuleMemory({storage: data.copy() for storage, data in self.memory.items()}, self.addresses)
+
 
 class _VariableSpace(AddressSpace):
     FIRST_ADDRESS = FIRST_VARIABLE_ADDRESS
 
 
-_SPACE = _VariableSpace()
+class DeviceMemory:
+    """What a device keeps from launch to launch: the variables of its modules, and the heap. For several threads."""
+
+    def __init__(self) -> None:
+        """Of a device on which nothing has run yet."""
+        self._lock = StateLock()
+        self._space = _VariableSpace()
+        self._modules: dict[str, ModuleMemory] = {}
+        self._heap: DeviceHeap | None = None
+
+    def variables_of(self, kernel: Kernel) -> ModuleMemory:
+        """The variables of a kernel's module, at their initial values where none of its kernels has run here yet.
+
+        Modules of the same text are one.
+        """
+        with self._lock:
+            found = self._modules.get(kernel.module_key)
+            if found is None:
+                found = self._modules[kernel.module_key] = _load(kernel, self._space)
+            return found
+
+    def heap(self, size: int) -> DeviceHeap:
+        """The heap, made with `size` bytes where there is none, or where nothing is allocated on another size's.
+
+        Raises:
+            LaunchError: the device's addresses, or the host's memory, have no room for it.
+        """
+        with self._lock:
+            if self._heap is None or not (self._heap.live or self._heap.has_size(size)):
+                self._heap = _make_heap(size)
+            return self._heap
+
+    def heap_in_use(self) -> DeviceHeap | None:
+        """The heap where something is allocated on it: any kernel may reach it."""
+        with self._lock:
+            return self._heap if self._heap is not None and self._heap.live else None
+
+    def clone(self) -> DeviceMemory:
+        """Another device's with the same contents, at the same addresses."""
+        other = DeviceMemory()
+        with self._lock:
+            other._space = self._space.clone()
+            other._heap = None if self._heap is None else self._heap.clone()
+            other._modules = {key: module.clone() for key, module in self._modules.items()}
+        return other
+
+    def become(self, other: DeviceMemory) -> None:
+        """Takes over what ran on a clone, which is not to be used any more."""
+        with self._lock:
+            self._space, self._heap, self._modules = other._space, other._heap, other._modules
 
 
-@cache
-def module_memory(variables: tuple[Variable, ...], pointers: tuple[tuple[str, int], ...]) -> ModuleMemory:
-    """Memory for a module's variables, set to their initial values; `pointers` are the addresses of functions."""
-    storages = {v.name: _SPACE.place(v.name, size_of(v), writable=v.space == "global") for v in variables}
-    places = dict(pointers) | {name: storage.address for name, storage in storages.items()}
+def _make_heap(size: int) -> DeviceHeap:
+    try:
+        if size > PARAM_WINDOW - FIRST_HEAP_ADDRESS:
+            raise MemoryError
+        return DeviceHeap(size)
+    except MemoryError as error:
+        message = f"there is no room for a heap of {size} bytes"
+        raise LaunchError(message, hint="set TRIPTYCH_HEAP_BYTES to less") from error
+
+
+def _load(kernel: Kernel, space: AddressSpace) -> ModuleMemory:
+    """Memory for the variables of a kernel's module, set to their initial values."""
+    storages = {v.name: space.place(v.name, size_of(v), writable=v.space == "global") for v in kernel.variables}
+    places = dict(kernel.pointers) | {name: storage.address for name, storage in storages.items()}
     memory: dict[Storage, NDArray[np.uint8]] = {}
-    for variable in variables:
+    for variable in kernel.variables:
         storage = storages[variable.name]
         data = np.zeros(storage.size, np.uint8)
         if variable.initial:
@@ -46,13 +115,8 @@ def module_memory(variables: tuple[Variable, ...], pointers: tuple[tuple[str, in
             address = places[symbol.name] + symbol.offset
             data[offset : offset + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
         memory[storage] = data
-    addresses = np.array([storages[v.name].address for v in variables] or [0], np.int64)
+    addresses = np.array([storages[v.name].address for v in kernel.variables] or [0], np.int64)
     return ModuleMemory(memory, addresses)
-
-
-def memory_of(kernel: Kernel) -> ModuleMemory:
-    """The memory of the variables of a kernel's module."""
-    return module_memory(kernel.variables, kernel.pointers)
 
 
 def grid_workspace() -> dict[Storage, NDArray[np.uint8]]:

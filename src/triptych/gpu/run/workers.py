@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
 
 from triptych.core.progress import Report
 from triptych.gpu.lower.records import Need
@@ -13,41 +15,76 @@ from triptych.gpu.run.patience import Patience
 from triptych.gpu.run.slots import add_slots
 from triptych.gpu.run.worker import LaunchState, Worker, make_worker
 
-_POLL_S = 0.05
-"""How often the calling thread looks at the keyboard's interrupt and reports progress."""
+_FIRST_POLL_S, _POLL_S = 0.002, 0.05
+"""How long the calling thread waits at a time; after each it looks at the keyboard's interrupt and reports progress."""
+_LOCK_BYTES = 64
+"""At least those of a `pthread_rwlock_t`, which all zeros initialise (56 in glibc and musl)."""
+_PTHREADS = ctypes.CDLL(None)
+
+
+class _Presence:
+    """Says when no worker runs any more, to a thread that signals may interrupt at any time.
+
+    Python's own joins let a signal's handler raise before the end. Waiting for a read-write lock does not: it is one
+    call of C, which signals do not cut short.
+    """
+
+    def __init__(self) -> None:
+        """Nobody is here yet."""
+        self._lock = ctypes.create_string_buffer(_LOCK_BYTES)
+
+    def enter(self) -> bool:
+        """A worker comes; it may not where the launch has ended already."""
+        return _PTHREADS.pthread_rwlock_tryrdlock(self._lock) == 0
+
+    def leave(self) -> None:
+        """The worker goes, on the thread that it came on."""
+        _PTHREADS.pthread_rwlock_unlock(self._lock)
+
+    @property
+    def end(self) -> Callable[[], int]:
+        """What waits until all are gone, and lets nobody in again; to be got before signals matter."""
+        return partial(_PTHREADS.pthread_rwlock_wrlock, self._lock)
 
 
 def run_workers(kernel: Kernel, state: LaunchState, count: int, report: Report) -> list[Worker]:
     """Runs all blocks on `count` threads; gives the workers with their counters, whether a fault stopped them or not.
 
     Raises:
-        KeyboardInterrupt: the user asked to stop; the launch has ended by then.
+        KeyboardInterrupt: the user asked to stop; the launch has ended by then, however often the user asks.
     """
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(kernel.code("converged").run)
     number = max(1, min(count, state.geometry.blocks))
     workers = [make_worker(kernel, state, number) for _ in range(number)]
     errors: list[BaseException] = []
+    finished: SimpleQueue[Worker] = SimpleQueue()
+    presence = _Presence()
+    stop, end = state.stop_block, presence.end
 
     def work(worker: Worker) -> None:
+        if not presence.enter():
+            return
         try:
             _work(run, kernel, state, worker, workers)
             if worker.host is not None and worker.host.error is not None:
                 raise worker.host.error
         except BaseException as error:
             errors.append(error)
-            state.stop_block.value = -1
+            stop.value = -1
         finally:
             worker.is_done = True
+            presence.leave()
+            finished.put(worker)
 
-    threads = [threading.Thread(target=work, args=(worker,), daemon=True) for worker in workers]
-    for thread in threads:
-        thread.start()
     try:
-        _wait(threads, workers, state, report)
+        # Not `threading.Thread`: a signal inside its `start` leaves open whether the thread runs.
+        for worker in workers:
+            start_new_thread(work, (worker,))
+        _wait(finished, workers, state, report)
     except BaseException:
-        state.stop_block.value = -1
-        for thread in threads:
-            thread.join()
+        # Python looks for signals after calls, not before: nothing can come between these two lines.
+        stop.value = -1
+        end()
         raise
     if errors:
         raise errors[0]
@@ -74,9 +111,13 @@ def _work(
                 return
 
 
-def _wait(threads: list[threading.Thread], workers: list[Worker], state: LaunchState, report: Report) -> None:
-    for thread in threads:
-        thread.join(0.002)
-        while thread.is_alive():
-            thread.join(_POLL_S)
+def _wait(finished: SimpleQueue[Worker], workers: list[Worker], state: LaunchState, report: Report) -> None:
+    """Until each worker has finished."""
+    left, pause = len(workers), _FIRST_POLL_S
+    while left:
+        try:
+            finished.get(timeout=pause)
+            left -= 1
+        except Empty:
+            pause = _POLL_S
             report(sum(worker.context.done_blocks for worker in workers), state.geometry.blocks)

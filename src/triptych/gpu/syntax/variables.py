@@ -25,6 +25,11 @@ MOST_INITIALISED_BYTES = 1 << 28
 MOST_BYTES = 1 << 48
 
 
+def size_of(variable: Variable) -> int:
+    """Bytes of a variable."""
+    return (1 if variable.count is None else variable.count) * TYPE_BYTES[variable.type]
+
+
 def parse_variables(tokens: Tokens, space: str, linkage: str) -> list[Variable]:
     """Pass a declaration up to and with its `;`; the token of the state space is passed."""
     head = _Head(tokens, space, linkage)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from triptych.core.cache import cache, key_of
 from triptych.core.errors import CompileError, UsageError
-from triptych.core.source import SourceLocation
+from triptych.core.source import SourceLocation, home_expanded
 from triptych.execution.targets import check_target
 from triptych.languages.cuda import nvrtc
 from triptych.languages.cuda.includes import included_files
@@ -62,7 +62,7 @@ def check_options(options: Sequence[str]) -> tuple[str, ...]:
     for option in waiting:
         match = _INCLUDE_OPTION.fullmatch(option)
         folder = next(waiting, "") if option in _INCLUDE_NAMES else match["folder"] if match else None
-        found.append(option if folder is None else f"--include-path={Path(folder).expanduser().resolve()}")
+        found.append(option if folder is None else f"--include-path={home_expanded(folder).resolve()}")
     return tuple(found)
 
 

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import ctypes
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from triptych.core.errors import CompileError
+from triptych.core.forks import library_lock
 from triptych.core.source import SourceLocation
 from triptych.languages.cuda.toolkit import toolkit
 
 _COMPILATION_FAILED = 6
 _NAME_EXPRESSION_INVALID = 8
-_LOCK = threading.Lock()
+_LOCK = library_lock()
 
 _FIRST_ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error", re.MULTILINE)
 _HOST_ONLY = re.compile(r'identifier "cuda(?:Malloc|Memcpy|Free|DeviceSynchronize|Memset|GetLastError|Event)|"main"')

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from triptych.core.errors import UsageError
-from triptych.core.source import SourceLocation
+from triptych.core.source import SourceLocation, home_expanded
 from triptych.languages.calling import calling_frame
 
 INLINE = "<cuda source {digest}>"
@@ -48,7 +48,7 @@ def read_source(source: str | os.PathLike[str]) -> Source:
         raise UsageError(
             f"expected CUDA C++ source or the path of a file, got {source!r}", hint="pass a string or a Path"
         )
-    path = Path(source).expanduser()
+    path = home_expanded(source)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

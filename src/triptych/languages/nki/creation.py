@@ -11,7 +11,7 @@ from triptych.languages.nki import buffers
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import nki_dtype
 from triptych.languages.nki.elementwise import is_number, number
-from triptych.languages.nki.indexing import Ds, refuse, sequence, whole
+from triptych.languages.nki.indexing import Ds, refuse, sequence, whole, whole_numbers
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import BETA1, CURRENT, ParDim, Tracer, current
 from triptych.neuron.isa import Space, hardware
@@ -104,13 +104,16 @@ def par_dim(count: int) -> ParDim:
 
 def ds(start: int, size: int) -> Ds:
     """The slice start:start+size."""
-    return Ds(start, size)
+    first, count = whole_numbers((start, size), "nl.ds")
+    return Ds(first, count)
 
 
 def _loop(start: int, stop: int | None = None, step: int = 1) -> range:
     for bound in (start, stop, step):
         if bound is not None and not isinstance(bound, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refuse(f"a loop bound {bound!r} is no whole number")
+    if step == 0:
+        raise refuse("the step of a loop is 0")
     return range(start) if stop is None else range(start, stop, step)
 
 
@@ -160,8 +163,8 @@ def num_programs(axes: int | Sequence[int] | None = None) -> int | tuple[int, ..
 
 
 def _check_axis(tracer: Tracer, axis: int) -> None:
-    if not 0 <= axis < len(tracer.grid):
-        raise refuse(f"axis {axis} of a grid of {len(tracer.grid)} axes", "launch with kernel[grid](…)")
+    if whole(axis) is None or not 0 <= axis < len(tracer.grid):
+        raise refuse(f"axis {axis!r} of a grid of {len(tracer.grid)} axes", "launch with kernel[grid](…)")
 
 
 def program_ndim() -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
 
 import numpy as np
 
 from triptych.languages.nki import buffers
 from triptych.languages.nki.dtypes import Dtype, bool_, float32, nki_dtype, promote, promote_number, uint8
-from triptych.languages.nki.indexing import refuse
+from triptych.languages.nki.indexing import number, refuse
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.tracer import BETA1, Tracer, current
 from triptych.neuron.isa import Engine, Space
@@ -45,12 +44,6 @@ def result_tile(tracer: Tracer, shape: Sequence[int], dtype: object, default: Dt
 def is_number(value: object) -> bool:
     """Whether `value` is a Python or numpy number."""
     return isinstance(value, bool | int | float | np.number | np.bool_)
-
-
-def number(value: object) -> float:
-    """A number as Python's; a whole one stays an int."""
-    plain: object = cast("np.generic", value).item() if isinstance(value, np.generic) else value
-    return plain if isinstance(plain, int) else float(cast("float", plain))
 
 
 def _per_partition(small: NkiTensor, large: NkiTensor) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from triptych.core.errors import NkiError
-from triptych.neuron.isa import Hardware, Instruction, Region, Tensor, verify
+from triptych.neuron.isa import ROWS, Hardware, Instruction, Region, Tensor, verify
+from triptych.neuron.isa.row import Flow
 
 
 def fold_copies(
@@ -39,18 +40,27 @@ def fold_copies(
 def _join(made: Instruction, copy: Instruction, tensors: Sequence[Tensor]) -> Instruction | None:
     """The instruction with the copy's destination: where it made exactly what is copied, and its rounding is the same.
 
-    The value passes through the copy's source: nothing is lost if that is float32 or the destination's dtype. An
-    instruction that reads the destination elsewhere than it would write it must not run in place.
+    The value passes through the copy's source: nothing is lost if that has the destination's dtype, or is float32 and
+    the instruction computes in it. An instruction that reads the destination elsewhere than it would write it must not
+    run in place, and one that updates its own has its old value there.
     """
     source, target = copy.region("src"), copy.region("dst")
     dtype = tensors[source.tensor].dtype
-    exact = dtype.name == "f32" or dtype == tensors[target.tensor].dtype
+    exact = dtype == tensors[target.tensor].dtype or (dtype.name == "f32" and _computes_in_float32(made, tensors))
     if made.operands.get("dst") != source or not exact or made.operation == "nc_matmul":
         return None
     reads = [one for name, one in made.operands.items() if name != "dst" and isinstance(one, Region)]
     if any(one.tensor == target.tensor and one != target for one in reads):
         return None
+    if any(rule.name == "dst" and rule.read for rule in ROWS[made.operation].operands):
+        return None
     return replace(made, operands={**made.operands, "dst": target}, where=copy.where)
+
+
+def _computes_in_float32(made: Instruction, tensors: Sequence[Tensor]) -> bool:
+    """Whether float32 holds each result: not of constants and indices, nor of 32-bit integers that are moved."""
+    read = [tensors[one.tensor].dtype.name for one in made.operands.values() if isinstance(one, Region)]
+    return ROWS[made.operation].flow is not Flow.CONSTANT and not {"s32", "u32"} & set(read)
 
 
 def _allowed(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware, generation: str) -> bool:

@@ -15,6 +15,8 @@ ARRAYS = "a kernel's arrays are its tensors: pass np.array(…, dtype=np.float32
 """What to do with a list of numbers."""
 Box = tuple[tuple[int, int], ...]
 """For each axis of a tile the first index and the index behind the last that a mask lets through."""
+Cut = tuple[tuple[int, int] | None, ...]
+"""The same, None for an axis that the mask leaves whole."""
 
 
 class Ds(NamedTuple):
@@ -34,6 +36,46 @@ def whole(value: object) -> int | None:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         return None
     return int(cast("int", value))
+
+
+def number(value: object) -> float:
+    """A number of Python or numpy as Python's; a whole one stays an int.
+
+    Raises:
+        NkiError: for one that no float holds.
+    """
+    plain = cast("float", value.item() if isinstance(value, np.generic) else value)
+    try:
+        wide = float(plain)
+    except OverflowError:
+        raise refuse(f"a number of {int(plain).bit_length()} bits is larger than any float") from None
+    return plain if isinstance(plain, int) else wide
+
+
+def whole_numbers(value: object, what: str) -> tuple[int, ...]:
+    """The whole numbers of a sequence.
+
+    Raises:
+        NkiError: for anything else.
+    """
+    parts = list(cast("Iterable[object]", value)) if isinstance(value, tuple | list | range | np.ndarray) else [None]
+    numbers = [whole(part) for part in parts]
+    if None in numbers:
+        raise refuse(f"{what} is {value!r}; expected whole numbers")
+    return tuple(cast("list[int]", numbers))
+
+
+def access_pattern(value: object, what: str) -> tuple[tuple[int, int], ...]:
+    """The pairs [step, count] of a sequence.
+
+    Raises:
+        NkiError: for anything else.
+    """
+    axes = list(cast("Iterable[object]", value)) if isinstance(value, tuple | list | np.ndarray) else [()]
+    pairs = [whole_numbers(axis, what) for axis in axes]
+    if any(len(pair) != 2 for pair in pairs):
+        raise refuse(f"{what} is {value!r}; expected pairs [step, count]")
+    return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 def sequence(value: object) -> list[object]:
@@ -69,7 +111,8 @@ class IndexTile:
         shape: list[int] = []
         steps: list[int] = []
         axis = 0
-        for one in sequence(key):
+        keys: list[object] = [key] if isinstance(key, list) else sequence(key)
+        for one in keys:
             if one is None:
                 shape.append(1)
                 steps.append(0)
@@ -262,7 +305,8 @@ def _solve(offset: int, step: int, comparison: str) -> tuple[int | None, int | N
 
 def arange(*bounds: int) -> IndexTile:
     """`arange(stop)` or `arange(start, stop[, step])`: an index tile of one axis; `[:, None]` gives it a second."""
-    values = range(*bounds)
+    numbers = whole_numbers(bounds, "nl.arange")
+    values = range(*numbers) if 1 <= len(numbers) <= 3 and 0 not in numbers[2:] else range(0)
     if len(values) < 1:
         raise refuse(f"nl.arange{bounds} is empty")
     return IndexTile((len(values),), values.start, (values.step if len(values) > 1 else 0,))

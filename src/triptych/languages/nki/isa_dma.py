@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from triptych.languages.nki import buffers
 from triptych.languages.nki.dtypes import nki_dtype
-from triptych.languages.nki.indexing import refuse
+from triptych.languages.nki.indexing import refuse, whole_numbers
 from triptych.languages.nki.isa_enums import dge_mode, engine, oob_mode
 from triptych.languages.nki.isa_function import instruction
 from triptych.languages.nki.isa_operands import Arguments, tensor_of, unsupported
@@ -35,7 +35,13 @@ def dma_copy(
 
 
 def _axes(source: NkiTensor, axes: Sequence[int] | None) -> tuple[int, ...]:
-    return TRANSPOSITIONS.get(source.ndim, ()) if axes is None else tuple(axes)
+    given = TRANSPOSITIONS.get(source.ndim, ()) if axes is None else whole_numbers(axes, "nisa.dma_transpose: axes")
+    if sorted(given) != list(range(source.ndim)):
+        known = ", ".join(map(str, TRANSPOSITIONS.values()))
+        raise refuse(
+            f"nisa.dma_transpose: axes {given} of src `{source.name}` of {source.ndim} axes; a DMA has {known}"
+        )
+    return given
 
 
 def _permuted(tracer: Tracer, arguments: Arguments, dtype: object) -> NkiTensor:

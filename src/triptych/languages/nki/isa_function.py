@@ -22,7 +22,7 @@ from typing import Any, cast
 from triptych.core.errors import UnsupportedFeature
 from triptych.languages.calling import author_location
 from triptych.languages.nki.elementwise import is_number
-from triptych.languages.nki.indexing import refuse
+from triptych.languages.nki.indexing import access_pattern, number, refuse, whole_numbers
 from triptych.languages.nki.isa_enums import chosen_engine, engine
 from triptych.languages.nki.isa_operands import Result, check_reduction, operand
 from triptych.languages.nki.operations import alu_name, function_name
@@ -150,17 +150,9 @@ Function = Callable[..., Any]
 
 
 def _whole(value: object, name: str) -> int:
-    if isinstance(value, bool) or not is_number(value) or int(cast("int", value)) != value:
+    if isinstance(value, bool) or not is_number(value) or number(value) % 1 != 0:  # of NaN and infinities it is NaN
         raise refuse(f"{name}={value!r}: expected a whole number")
     return int(cast("int", value))
-
-
-def _whole_numbers(value: object, name: str) -> tuple[int, ...]:
-    return tuple(_whole(one, name) for one in cast("Sequence[object]", value))
-
-
-def _steps(value: object, name: str) -> tuple[tuple[int, ...], ...]:
-    return tuple(_whole_numbers(one, name) for one in cast("Sequence[object]", value))
 
 
 _RECORDED: Mapping[str, Callable[[object, str], AttributeValue]] = {
@@ -169,8 +161,8 @@ _RECORDED: Mapping[str, Callable[[object, str], AttributeValue]] = {
     "Function": lambda value, name: function_name(value),
     "bool": lambda value, name: bool(value),
     "int": _whole,
-    "Sequence[int]": _whole_numbers,
-    "Sequence[Sequence[int]]": _steps,
+    "Sequence[int]": whole_numbers,
+    "Sequence[Sequence[int]]": access_pattern,
 }
 """How the value of an attribute is recorded, by the annotation of the argument."""
 

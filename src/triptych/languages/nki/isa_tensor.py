@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triptych.languages.nki.indexing import refuse, whole_numbers
 from triptych.languages.nki.isa_enums import (
     chosen_engine,
     engine,
@@ -37,9 +38,11 @@ def nc_matmul(
     """
     del is_stationary_onezero, is_moving_onezero
     unsupported(
-        "nc_matmul", is_transpose=is_transpose, tile_position=tuple(tile_position), tile_size=tuple(tile_size),
-        perf_mode=perf_mode, mask=mask,
+        "nc_matmul", is_transpose=is_transpose, tile_position=whole_numbers(tile_position, "tile_position"),
+        tile_size=whole_numbers(tile_size, "tile_size"), perf_mode=perf_mode, mask=mask,
     )  # fmt: skip
+    if accumulate is not None and not isinstance(accumulate, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse(f"nisa.nc_matmul: accumulate={accumulate!r}; expected True, False or None")
     operands = {"dst": dst, "stationary": stationary, "moving": moving}
     return current().emit("nc_matmul", operands, {"accumulate": accumulate})
 

@@ -128,6 +128,12 @@ class Kernel:
             call = _substituted(bound, inputs)
             returned.append(self._traced(tracer, bound, call))
         outputs = self._outputs(returned[0])
+        for other in returned[1:]:
+            if [one.view.tensor for one in self._outputs(other)] != [one.view.tensor for one in outputs]:
+                raise self._refuse(
+                    "returns different tensors in different programs of the grid",
+                    "declare what is returned in a line that all programs run",
+                )
         arguments = list({one.view.tensor: one for one in (*inputs, *outputs)}.values())
         places = {one.view.tensor: at for at, one in enumerate(arguments)}
         trace = tracer.finish(arguments, outputs)

@@ -101,17 +101,20 @@ def all(
     return reduce("logical_and", "nl.all", x, axis, dtype, mask, keepdims)
 
 
-def _count(data: NkiTensor, axis: Axes, what: str) -> int:
+def _count(data: NkiTensor, axis: Axes, mask: object, what: str) -> int:
+    """How many elements that the mask lets through are reduced into one."""
     axes = trailing_axes(axis, data.shape, what)
-    return product(data.shape[data.ndim - axes :])
+    cut = current(what).cut(mask, data.shape) or (None,) * data.ndim
+    counts = [part[1] - part[0] if part else count for part, count in zip(cut, data.shape, strict=True)]
+    return product(counts[data.ndim - axes :])
 
 
 def mean(x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False) -> NkiTensor:
-    """The mean over trailing free axes: a sum in float32, times 1 over the count."""
+    """The mean over trailing free axes: a sum in float32, times 1 over the count of what the mask lets through."""
     data = on_chip(x, "nl.mean")
     total = reduce("add", "nl.mean", data, axis, float32, mask, keepdims)
     final = data.dtype if dtype is None else nki_dtype(dtype)
-    return binary("multiply", total, 1.0 / _count(data, axis, "nl.mean"), final, None)
+    return binary("multiply", total, 1.0 / _count(data, axis, mask, "nl.mean"), final, None)
 
 
 def var(x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False) -> NkiTensor:

@@ -11,7 +11,7 @@ from triptych.core.errors import UnknownNkiName
 from triptych.languages.calling import author_location
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import Dtype
-from triptych.languages.nki.indexing import IndexTile, join_shapes, refuse, whole
+from triptych.languages.nki.indexing import IndexTile, access_pattern, join_shapes, refuse, whole, whole_numbers
 from triptych.languages.nki.operators import STEERING, TileOperators
 from triptych.languages.nki.views import AxisRange, View, expand_index, out_of_bounds, slice_of
 from triptych.neuron.isa import Tensor
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class NkiTensor(TileOperators):
     """A tensor, or a view of one. Supports basic slicing and index tiles; its values exist only when the trace runs."""
 
-    __slots__ = ("_consumed", "_tracer", "_view", "buffer", "dtype", "name", "producer", "writable")
+    __slots__ = ("_tracer", "_view", "buffer", "dtype", "name", "producer", "writable")
 
     def __init__(
         self,
@@ -44,7 +44,6 @@ class NkiTensor(TileOperators):
         self.name = name
         self.writable = writable
         self.producer = producer
-        self._consumed = False
 
     @property
     def tracer(self) -> Tracer:
@@ -54,7 +53,7 @@ class NkiTensor(TileOperators):
     @property
     def view(self) -> View:
         """Its elements."""
-        if self._consumed:
+        if self._view.tensor in self._tracer.accumulated:
             raise refuse(f"tensor `{self.name}` was accumulated into another by '+='; use that one")
         return self._view
 
@@ -114,10 +113,6 @@ class NkiTensor(TileOperators):
     def with_view(self, view: View) -> NkiTensor:
         """Other elements of the same tensor."""
         return NkiTensor(self._tracer, view, self.dtype, self.buffer, self.name, writable=self.writable)
-
-    def consume(self) -> None:
-        """Forbid further use: its instruction now writes elsewhere."""
-        self._consumed = True
 
     def __getitem__(self, key: object) -> NkiTensor:
         """A view: by whole numbers, slices, `nl.ds` and `...`, or by index tiles (`nl.arange`, `nl.mgrid`).
@@ -217,7 +212,7 @@ class NkiTensor(TileOperators):
             NkiError: where the elements do not lie one behind the other, or the shape has more or fewer of them.
         """
         self.check_ranges(self.view)
-        new = tuple(int(count) for count in shape)
+        new = whole_numbers(shape, f"the new shape of `{self.name}`")
         if prod(new) != self.size:
             raise refuse(f"cannot reshape `{self.name}` of shape {list(self.shape)} into {list(new)}")
         if not self.on_chip:
@@ -252,7 +247,7 @@ class NkiTensor(TileOperators):
             NkiError: for a shape to which the tensor does not broadcast.
         """
         self.check_ranges(self.view)
-        new = tuple(int(count) for count in shape)
+        new = whole_numbers(shape, f"the new shape of `{self.name}`")
         view = self._view
         missing = len(new) - len(view.shape)
         if missing < 0 or (missing and self.on_chip):
@@ -274,7 +269,7 @@ class NkiTensor(TileOperators):
     def permute(self, axes: Sequence[int]) -> NkiTensor:
         """The axes in another order; on chip the partition axis stays the first."""
         self.check_ranges(self.view)
-        order = tuple(int(axis) for axis in axes)
+        order = whole_numbers(axes, f"the order of the axes of `{self.name}`")
         if sorted(order) != list(range(self.ndim)):
             raise refuse(f"{list(order)} is no order of the {self.ndim} axes of `{self.name}`")
         if self.on_chip and order[0] != self._view.partition_axis:
@@ -311,12 +306,13 @@ class NkiTensor(TileOperators):
     def ap(self, pattern: Sequence[Sequence[int]], offset: int = 0) -> NkiTensor:
         """The elements of an explicit access pattern [[step, count], …] over the tensor's storage, from `offset` on."""
         self.check_ranges(self.view)
-        pairs = [(int(step), int(count)) for step, count in pattern]
+        pairs = access_pattern(pattern, f"the access pattern of `{self.name}`")
+        (first,) = whole_numbers([offset], f"the offset of the access pattern of `{self.name}`")
         shape, steps = tuple(count for _, count in pairs), tuple(step for step, _ in pairs)
         if self.on_chip and len(shape) < 2:
             raise refuse("SBUF and PSUM tensors must have at least 2 dimensions (partition-dim and free-dim)")
         axis = 0 if self.on_chip else None
-        return self.with_view(View(self._view.tensor, self._view.offset + int(offset), shape, steps, axis))
+        return self.with_view(View(self._view.tensor, self._view.offset + first, shape, steps, axis))
 
     def __bool__(self) -> bool:
         """Never: values are not known while a kernel is traced."""

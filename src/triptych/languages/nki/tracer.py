@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from math import prod
-from typing import cast
+from types import CodeType
 
 import numpy as np
 
@@ -16,22 +18,24 @@ from triptych.core.handles import Handle
 from triptych.core.launches import Finding
 from triptych.core.settings import settings
 from triptych.core.source import SourceLocation
-from triptych.languages.calling import author_location
+from triptych.languages.calling import author_location, frames
 from triptych.languages.nki import buffers
 from triptych.languages.nki.buffers import Buffer
 from triptych.languages.nki.dtypes import Dtype, core_dtype
 from triptych.languages.nki.fold import fold_copies
-from triptych.languages.nki.indexing import Box, Mask, refuse, whole
+from triptych.languages.nki.indexing import Cut, Mask, number, refuse, whole
 from triptych.languages.nki.operators import COMPARISONS, OPERATORS, STEERING
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.views import View
 from triptych.neuron.isa import ROWS, Engine, Hardware, Instruction, Region, Space, Tensor, Trace, verify
 from triptych.neuron.isa.occupancy import verify_capacity
+from triptych.neuron.isa.row import OperandRule, Row
 from triptych.neuron.isa.trace import AttributeValue, Operand
 
 BETA1 = "beta1"
 CURRENT = "current"
 
+CallPath = tuple[tuple[CodeType, int], ...]
 TileOrNumber = NkiTensor | float
 Binary = Callable[[object, object], NkiTensor]
 
@@ -56,9 +60,11 @@ class Tracer:
     """The instructions and tensors that the trace may have."""
     argument_ids: set[int] = field(default_factory=set[int])
     """The tensors that the caller gave."""
+    accumulated: set[int] = field(default_factory=set[int])
+    """The products that `+=` sent elsewhere: nothing writes them any more."""
     _legacy: dict[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
-    _shared: list[NkiTensor] = field(default_factory=list[NkiTensor])
-    _shared_used: int = 0
+    _shared: dict[tuple[CallPath, int], NkiTensor] = field(default_factory=dict[tuple[CallPath, int], NkiTensor])
+    _shared_calls: Counter[CallPath] = field(default_factory=Counter[CallPath])
     _recorded: int = 0
     _assignments: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
 
@@ -75,7 +81,7 @@ class Tracer:
     def start_program(self) -> None:
         """Begin the next program of the grid."""
         self.programs.append([])
-        self._shared_used = 0
+        self._shared_calls.clear()
 
     def program_ids(self) -> tuple[int, ...]:
         """The place of the current program in the grid."""
@@ -161,20 +167,27 @@ class Tracer:
             )
 
     def _hbm(self, shape: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str) -> NkiTensor:
-        """Programs of a grid run the same Python: the n-th shared tensor of each is one and the same."""
-        if buffer.shared and self._shared_used < len(self._shared):
-            found = self._shared[self._shared_used]
-            self._shared_used += 1
+        if buffer.shared:
+            return self._shared_hbm(shape, dtype, buffer, name)
+        return self._new_hbm(shape, dtype, buffer, name)
+
+    def _shared_hbm(self, shape: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str) -> NkiTensor:
+        """Programs of a grid run the same Python: what the n-th run of a call makes in each is one and the same."""
+        path = _call_path()
+        key = (path, self._shared_calls[path])
+        self._shared_calls[path] += 1
+        found = self._shared.get(key)
+        if found is not None:
             if (found.shape, found.dtype) != (shape, dtype):
                 raise refuse(f"shared tensor `{name}` of shape {list(shape)} differs between programs of the grid")
             return found
+        made = self._shared[key] = self._new_hbm(shape, dtype, buffer, name)
+        return made
+
+    def _new_hbm(self, shape: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str) -> NkiTensor:
         steps = tuple(prod(shape[axis + 1 :]) if shape[axis] > 1 else 0 for axis in range(len(shape)))
         tensor = Tensor(name, Space.HBM, core_dtype(dtype), 1, prod(shape), shape, steps, shared=buffer.shared)
-        made = NkiTensor(self, View(self._declare(tensor), 0, shape, steps, None), dtype, buffer, name)
-        if buffer.shared:
-            self._shared.append(made)
-            self._shared_used += 1
-        return made
+        return NkiTensor(self, View(self._declare(tensor), 0, shape, steps, None), dtype, buffer, name)
 
     def emit(
         self,
@@ -191,15 +204,14 @@ class Tracer:
             NkiError: (and its kinds) where the instruction breaks a rule of the hardware.
         """
         row = ROWS[operation]
-        tiles = [operand for operand in operands.values() if isinstance(operand, NkiTensor)]
-        box = self._box(mask, tiles)
+        box = self._box(mask, row, operands)
         if box is None:
             return None
         regions: dict[str, Operand] = {}
         for rule in row.operands:
             operand = operands.get(rule.name)
             if isinstance(operand, NkiTensor):
-                regions[rule.name] = self._region(operand, box, written=rule.written)
+                regions[rule.name] = self._region(operand, box, rule)
             elif operand is not None:
                 regions[rule.name] = float(operand)
         filled = {**row.attributes, **(attributes or {})}
@@ -222,8 +234,17 @@ class Tracer:
                 "does a loop of it ever end? TRIPTYCH_TRACE_LIMIT raises the limit",
             )
 
-    def _box(self, mask: object, tiles: Sequence[NkiTensor]) -> Box | None:
-        """The part of the largest operand that a mask lets through: () for all of it, None for nothing."""
+    def _box(self, mask: object, row: Row, operands: Mapping[str, TileOrNumber | None]) -> Cut | None:
+        """The part of the largest operand that a mask lets through: () for all of it, None for nothing.
+
+        Operands of whose size the row decides, such as the 8 values of max8, are not what the mask is about.
+        """
+        tiles = [(rule.fixed, operands.get(rule.name)) for rule in row.operands]
+        ranked = [(not fixed, tile.size, tile) for fixed, tile in tiles if isinstance(tile, NkiTensor)]
+        return self.cut(mask, max(ranked, key=lambda one: one[:2])[2].shape)
+
+    def cut(self, mask: object, shape: Sequence[int]) -> Cut | None:
+        """The part of a tile of `shape` that a mask lets through: () for all of it, None for nothing."""
         if mask is None or mask is True:
             return ()
         self.note_legacy("mask=")
@@ -231,18 +252,21 @@ class Tracer:
             return () if mask else None
         if not isinstance(mask, Mask):
             raise refuse(f"mask={mask!r}: expected a comparison of index tiles, such as i_p < n")
-        largest = max(tiles, key=lambda tile: tile.size)
-        return mask.box(largest.shape)
+        box = mask.box(shape)
+        if box is None:
+            return None
+        cut = tuple(None if part == (0, count) else part for part, count in zip(box, shape, strict=True))
+        return cut if any(cut) else ()
 
-    def _region(self, tensor: NkiTensor, box: Box, *, written: bool) -> Region:
+    def _region(self, tensor: NkiTensor, cut: Cut, rule: OperandRule) -> Region:
         if tensor.tracer is not self:
             raise refuse(f"tensor `{tensor.name}` belongs to another kernel")
-        if written and not tensor.writable:
+        if rule.written and not tensor.writable:
             raise refuse(
                 f"tensor `{tensor.name}` cannot be written",
                 "an input is immutable and a broadcast view read-only: write to a tensor of nl.ndarray",
             )
-        view = tensor.view.cut(box) if box else tensor.view
+        view = tensor.view.cut(cut[:1] if rule.fixed else cut) if cut else tensor.view
         tensor.check_ranges(view)
         if view.partition_axis not in (None, 0):
             raise refuse(
@@ -266,7 +290,7 @@ class Tracer:
             self.emit("tensor_copy", {"dst": target, "src": source})
             self._assignments.add((self.program, len(self.instructions) - 1))
         elif isinstance(value, int | float) or whole(value) is not None:
-            self.emit("memset", {"dst": target, "value": float(cast("float", value))})
+            self.emit("memset", {"dst": target, "value": number(value)})
         else:
             raise refuse(f"`{target.name}[…] = …`: a {type(value).__name__} is no tile and no number")
 
@@ -275,11 +299,12 @@ class Tracer:
         if isinstance(value, NkiTensor) and target.buffer.space is Space.PSUM and self._is_last_matmul(value):
             self.note_legacy("psum += nisa.nc_matmul(…)")
             last = self.instructions[-1]
-            operands = {**last.operands, "dst": self._region(target, (), written=True)}
+            dst = next(rule for rule in ROWS[last.operation].operands if rule.name == "dst")
+            operands = {**last.operands, "dst": self._region(target, (), dst)}
             accumulating = replace(last, operands=operands, attributes={**last.attributes, "accumulate": None})
             verify(accumulating, self.tensors, self.hardware, self.generation)
             self.instructions[-1] = accumulating
-            value.consume()
+            self.accumulated.add(value.view.tensor)
             return target
         return self.operate("+", target, value, into=target)
 
@@ -353,6 +378,12 @@ class Tracer:
             "tutorials. `import neuronxcc.nki` has it, or pass destinations and slice"
         )
         return (Finding.of(GENERATION, message, min(self._legacy.values())),)
+
+
+def _call_path() -> CallPath:
+    """Which call of the kernel is running: the code, and the place in it, of each frame inside `run_traced`."""
+    inside = takewhile(lambda frame: frame.f_code is not run_traced.__code__, frames())
+    return tuple((frame.f_code, frame.f_lasti) for frame in inside)
 
 
 _current: ContextVar[Tracer | None] = ContextVar("triptych_nki_tracer", default=None)

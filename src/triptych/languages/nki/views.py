@@ -7,7 +7,7 @@ from typing import cast
 
 from triptych.core.errors import NkiLimitError
 from triptych.languages.calling import author_location
-from triptych.languages.nki.indexing import Box, Ds, IndexTile, refuse, sequence, whole
+from triptych.languages.nki.indexing import Box, Cut, Ds, IndexTile, refuse, sequence, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,13 @@ class View:
     """The axis that walks the partitions of an on-chip tensor; None in HBM."""
     ranges: tuple[AxisRange, ...] = ()
 
-    def cut(self, box: Box) -> View:
-        """The part inside a box over the leading axes; axes of one element stand for the whole axis."""
+    def cut(self, cut: Cut) -> View:
+        """The part that a mask leaves of the leading axes; axes of one element stand for the whole axis."""
         offset, shape = self.offset, list(self.shape)
         own: list[tuple[int, int]] = []
         for axis, count in enumerate(self.shape):
-            first, end = box[axis] if axis < len(box) and count > 1 else (0, count)
+            part = cut[axis] if axis < len(cut) and count > 1 else None
+            first, end = part or (0, count)
             if end > count:
                 raise refuse(f"a mask over {end} elements of axis {axis} on a tensor of shape {list(self.shape)}")
             own.append((first, end))
@@ -63,7 +64,7 @@ def out_of_bounds(name: str, axis: int, low: int, high: int, extent: int) -> Nki
 
 def expand_index(key: object, rank: int, name: str) -> list[object]:
     """One index an axis: `...` and absent trailing axes become full slices."""
-    keys = sequence(key)
+    keys: list[object] = [key] if isinstance(key, list) else sequence(key)
     if any(one is None for one in keys):
         raise refuse(f"tensor `{name}`: None makes no new axis in NKI", "use nl.expand_dims")
     dots = [at for at, one in enumerate(keys) if one is Ellipsis]
@@ -99,7 +100,7 @@ def slice_of(one: object, axis: int, count: int, name: str) -> tuple[int, int, i
         first, end = start + (count if start < 0 else 0), stop + (count if stop < 0 else 0)
         return _range_of(first, end, step, axis, count, name)
     raise refuse(
-        f"tensor `{name}`: {type(one).__name__} is no index of NKI",
+        f"tensor `{name}`: a {type(one).__name__} is no index of NKI",
         "indices are whole numbers, slices, nl.ds(start, size) and '...'",
     )
 

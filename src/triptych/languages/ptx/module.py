@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import NoReturn
 
 from triptych import gpu
@@ -11,7 +10,7 @@ from triptych.core.errors import PtxSyntaxError, TriptychError, UnknownName, Usa
 from triptych.core.gpu_targets import target_of_ptx
 from triptych.core.languages import PTX
 from triptych.core.plan import Program
-from triptych.core.source import SourceLocation
+from triptych.core.source import SourceLocation, home_expanded
 from triptych.execution.demangle import readable
 from triptych.languages.calling import calling_location
 from triptych.languages.launcher import Kernel, no_attribute
@@ -25,7 +24,7 @@ def read_text(source: str | os.PathLike[str]) -> tuple[str, str | None]:
     """
     if isinstance(source, str) and ("\n" in source or "{" in source or ";" in source):
         return source, None
-    path = Path(source).expanduser()
+    path = home_expanded(source)
     try:
         return path.read_text(encoding="utf-8"), str(path.resolve())
     except (OSError, UnicodeDecodeError) as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from triptych.execution.profile import select
 from triptych.languages.triton import internals
 from triptych.languages.triton.autotuning import AutotunerStates, make_run
 from triptych.languages.triton.backend.driver import TriptychDriver, fill
@@ -127,7 +128,8 @@ def activate(chip: str | None = None, target: str | None = None) -> Activation:
     goes first, as it does on a GPU.
 
     Args:
-        chip: whose roofline; the settings' (`TRIPTYCH_CHIP`) where it is not said. An open profile's goes first.
+        chip: whose roofline, for the launches of every language; the settings' (`TRIPTYCH_CHIP`) where it is not said.
+            That which a profile asks for goes first.
         target: the compile target (`sm_80`); the chip's own where it is not said.
 
     Raises:
@@ -151,10 +153,12 @@ def deactivate() -> None:
     if _installation is not None:
         _installation.remove()
         _installation = None
+        select()
 
 
 def _select(selection: Selection) -> None:
     global _installation
     simulated_driver.selection = selection
+    select(selection.chip, selection.target)
     if _installation is None:
         _installation = Installation()

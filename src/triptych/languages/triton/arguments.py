@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any, cast
 
-import ml_dtypes
 import numpy as np
 
 from triptych.core.dtypes import DTYPES
@@ -117,12 +116,21 @@ def _integer(name: str, low: int, high: int) -> Callable[[Any], Argument]:
 
 
 def _real(name: str) -> Callable[[Any], Argument]:
-    return lambda value: Scalar(DTYPES[name], float(value))
+    """A float as C's cast makes it, which Triton's launcher uses: what lies beyond the type is infinite."""
+    return lambda value: Scalar(DTYPES[name], DTYPES[name].nearest(float(value)))
 
 
-def _half(kind: Any) -> Callable[[Any], Argument]:  # noqa: ANN401
-    """A 16-bit float: PTX declares its parameter as two bytes, so that is what is passed."""
-    return lambda value: Struct(np.array(float(value), kind).tobytes())
+# PTX declares the parameter of a 16-bit float as two bytes, so that is what is passed.
+
+
+def _half(value: Any) -> Argument:  # noqa: ANN401
+    """Triton's launcher refuses what lies beyond the type, as this does."""
+    return Struct(struct.pack("<e", float(value)))
+
+
+def _bfloat(value: Any) -> Argument:  # noqa: ANN401
+    """The upper half of the float, as Triton's launcher cuts it."""
+    return Struct(struct.pack("<f", DTYPES["f32"].nearest(float(value)))[2:])
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401
@@ -139,7 +147,7 @@ SCALARS: Mapping[str, Callable[[Any], Argument]] = {
     "i16": _integer("s16", -(1 << 15), 1 << 15), "u16": _integer("u16", 0, 1 << 16),
     "i32": _integer("s32", -(1 << 31), 1 << 31), "u32": _integer("u32", 0, 1 << 32),
     "i64": _integer("s64", -(1 << 63), 1 << 63), "u64": _integer("u64", 0, 1 << 64),
-    "fp16": _half(np.float16), "bf16": _half(ml_dtypes.bfloat16),
+    "fp16": _half, "bf16": _bfloat,
     "fp32": _real("f32"), "f32": _real("f32"), "fp64": _real("f64"),
 }  # fmt: skip
 """Triton's scalar types, and how a value of each is passed."""

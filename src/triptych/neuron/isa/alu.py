@@ -37,6 +37,11 @@ class AluOperation:
     reduces: bool = False
     """Whether a reduction may use it."""
 
+    @property
+    def shifts(self) -> bool:
+        """Whether the second operand is an amount to shift by."""
+        return self.name in ("left_shift", "right_shift")
+
 
 def _truth(function: Binary) -> Binary:
     """A comparison gives 1 or 0 in the dtype of its operands."""

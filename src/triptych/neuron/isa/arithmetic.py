@@ -13,13 +13,21 @@ from triptych.neuron.isa.row import FloatingWork, Subject
 
 
 def apply_alu(name: object, left: NDArray[Any], right: NDArray[Any], reverse: object = False) -> NDArray[Any]:
-    """One operation, on float32 or, for a bit operation, on raw bits; an immediate takes the tile's dtype there."""
+    """One operation, on float32 or, for a bit operation, on raw bits: an immediate's as many as the tile's."""
     operation = ALU[str(name)]
     if operation.kind is AluKind.ARITHMETIC:
         left, right = widen(left), widen(right)
     elif right.ndim == 0:
-        right = right.astype(left.dtype)
+        right = _bits(right, left.dtype, amount=operation.shifts and not reverse)
+    elif right.dtype.itemsize == left.dtype.itemsize:
+        right = right.view(left.dtype)  # numpy would widen int32 and uint32 to int64
     return operation.meaning(right, left) if reverse else operation.meaning(left, right)
+
+
+def _bits(immediate: NDArray[Any], dtype: np.dtype[Any], *, amount: bool) -> NDArray[Any]:
+    """A whole number of at most 32 bits as the low bits of `dtype`; an `amount` to shift by is no bits and stays."""
+    number = immediate.astype(np.int64)
+    return number if amount else number.astype(f"u{dtype.itemsize}").view(dtype)
 
 
 # Reductions whose order matters are accumulated element by element; no order changes the others' result.

@@ -27,8 +27,15 @@ def _pattern(attributes: Attributes) -> Pattern:
 
 def _affine_pattern(subject: Subject) -> None:
     """At most four axes (step, count), as many elements as a partition of dst has."""
-    pattern = _pattern(subject.instruction.attributes)
-    count = prod(number for _, number in pattern)
+    attributes = subject.instruction.attributes
+    pattern = _pattern(attributes)
+    for axis in pattern:
+        if len(axis) != 2 or axis[1] < 1:
+            raise subject.refuse(f"the pattern has the axis {list(axis)}; expected [step, count], a count of 1 or more")
+    for term in (attributes["offset"], attributes["channel_multiplier"], *(step for step, _ in pattern)):
+        if not -(1 << 31) <= cast("int", term) < 1 << 31:
+            raise subject.exceed(f"the index is made of {term}; the engine counts in 32-bit integers")
+    count = prod(elements for _, elements in pattern)
     expected = subject.instruction.region("dst").free
     if len(pattern) > _PATTERN_AXES:
         raise subject.exceed(f"the pattern has {len(pattern)} axes; the limit is {_PATTERN_AXES}")
@@ -69,6 +76,7 @@ def iota(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]
     engines=_POOL,
     operands=(output("dst", SBUF), tile("on_true_tile", SBUF), number("on_false_value")),
     attributes={"pattern": (), "offset": 0, "channel_multiplier": 0, "cmp_op": "equal"},
+    flow=Flow.SELECTION,
     cost=Cost.GPSIMD,
     checks=(same_shape("dst", "on_true_tile"), _affine_pattern, comparison("cmp_op")),
 )

@@ -71,6 +71,7 @@ class Flow(Enum):
     COLUMN = "the elements in its place of all partitions"
     CONTRACTION = "a column of the stationary and a column of the moving operand"
     MOVEMENT = "the one that the meaning moves there"
+    SELECTION = "the one that is selected, and what selects it; of a reduction all that were reduced"
     CONSTANT = "none"
 
 
@@ -110,6 +111,13 @@ class OperandRule:
     """The dtypes that it may have; none named: all."""
     free: tuple[int, int] | None = None
     """The least and the most elements of a partition."""
+    selects: bool = False
+    """Whether its values decide which elements of the other operands are taken (`Flow.SELECTION`)."""
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the row says how many elements a partition of it has, whatever the other operands have."""
+        return self.free is not None and self.free[0] == self.free[1]
 
 
 Free = int | tuple[int, int] | None
@@ -137,10 +145,15 @@ def updated(name: str, spaces: frozenset[Space] = ON_CHIP) -> OperandRule:
 
 
 def tile(
-    name: str, spaces: frozenset[Space] = ON_CHIP, *, dtypes: tuple[str, ...] = (), free: Free = None
+    name: str,
+    spaces: frozenset[Space] = ON_CHIP,
+    *,
+    dtypes: tuple[str, ...] = (),
+    free: Free = None,
+    selects: bool = False,
 ) -> OperandRule:
     """An operand that is read; `free` elements a partition, or (least, most)."""
-    return OperandRule(name, spaces, dtypes=dtypes, free=_range(free))
+    return OperandRule(name, spaces, dtypes=dtypes, free=_range(free), selects=selects)
 
 
 def number(name: str) -> OperandRule:

@@ -156,8 +156,21 @@ def alu(attribute: str, *operands: str, reduction: bool = False) -> Check:
             raise subject.refuse(f"'{operation.name}' cannot reduce")
         if operation.kind is AluKind.BITVEC:
             _integers(subject, operation, operands)
+            for name in operands:
+                _immediate_bits(subject, operation, name, reverse=attribute.replace("op", "reverse"))
 
     return check
+
+
+def _immediate_bits(subject: Subject, operation: AluOperation, name: str, *, reverse: str) -> None:
+    """A number that a bit operation takes is a whole one of 32 bits; an amount to shift by is not negative."""
+    value = subject.instruction.operands.get(name)
+    if value is None or isinstance(value, Region):
+        return
+    if not float(value).is_integer() or not -(1 << 31) <= value < 1 << 32:
+        raise subject.refuse(f"'{operation.name}' works on integers; {name} is {value:g}, no whole number of 32 bits")
+    if operation.shifts and value < 0 and not subject.instruction.attributes.get(reverse):
+        raise subject.refuse(f"'{operation.name}' by {value:g}: an amount to shift by cannot be negative")
 
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")

@@ -60,7 +60,7 @@ def from_json(text: str) -> Trace:
             tuple(tuple(_read_instruction(row, files) for row in program) for program in document["programs"]),
             tuple(_read_notice(row, files) for row in document["notices"]),
         )
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, TriptychError) as error:
+    except (LookupError, TypeError, ValueError, OverflowError, RecursionError, AttributeError, TriptychError) as error:
         if isinstance(error, PlanError):
             raise
         raise PlanError(f"a damaged Neuron trace: {type(error).__name__}: {error}") from error

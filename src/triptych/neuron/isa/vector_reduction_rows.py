@@ -182,17 +182,29 @@ def bn_aggr(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[An
     return {"dst": np.stack([centre, within_and_between.sum(axis=1) / total], axis=1).astype(np.float32)}
 
 
+def _selected_dtypes(subject: Subject) -> None:
+    """on_true is no 32-bit integer, and reduce_res a float."""
+    chosen = subject.tensor("on_true").dtype
+    if chosen.name in ("s32", "u32"):
+        raise subject.refuse(f"{subject.describe('on_true')} is {chosen.numpy}, which the instruction does not take")
+    if subject.region("reduce_res") is not None and not subject.tensor("reduce_res").dtype.is_float:
+        raise subject.refuse(
+            f"{subject.describe('reduce_res')} is {subject.tensor('reduce_res').dtype.numpy}; expected a float"
+        )
+
+
 @row(
     "select_reduce",
     engines=_DVE,
     operands=(
         output("dst"),
-        tile("predicate", dtypes=("s8", "u8", "s16", "u16")),
+        tile("predicate", dtypes=("s8", "u8", "s16", "u16"), selects=True),
         tile("on_true"),
         tile_or_number("on_false"),
         _ROW_RESULT,
     ),
     attributes={"reduce_op": "maximum", "reverse_pred": False},
+    flow=Flow.SELECTION,
     cost=Cost.UNPUBLISHED,
     checks=(
         same_shape("dst", "predicate", "on_true"),
@@ -200,6 +212,7 @@ def bn_aggr(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[An
         not_both_in_psum("predicate", "on_true"),
         one_a_partition("on_false", "on_true"),
         one_of("reduce_op", ("maximum",)),
+        _selected_dtypes,
     ),
     flops=_row_work,
 )
@@ -218,9 +231,11 @@ def _least_float32(subject: Subject) -> None:
 
 def _exact_indices(subject: Subject) -> None:
     start = subject.instruction.attributes["range_start"]
-    last = int(str(start)) + subject.instruction.region("dst").free - 1
-    if last >= 1 << 24:
-        raise subject.exceed(f"the index reaches {last}; float32 counts exactly below 2^24")
+    first = int(str(start))
+    last = first + subject.instruction.region("dst").free - 1
+    for reached in (first, last):
+        if abs(reached) >= 1 << 24:
+            raise subject.exceed(f"the index reaches {reached}; float32 counts exactly below 2^24")
 
 
 @row(
@@ -229,12 +244,13 @@ def _exact_indices(subject: Subject) -> None:
     operands=(
         output("dst"),
         tile("on_true_tile"),
-        tile("bound0", dtypes=("f32",), free=1),
-        tile("bound1", dtypes=("f32",), free=1),
+        tile("bound0", dtypes=("f32",), free=1, selects=True),
+        tile("bound1", dtypes=("f32",), free=1, selects=True),
         number("on_false_value"),
         _ROW_RESULT,
     ),
     attributes={"comp_op0": None, "comp_op1": None, "reduce_op": "maximum", "range_start": 0},
+    flow=Flow.SELECTION,
     core_generation=3,
     checks=(
         same_shape("dst", "on_true_tile"),

@@ -204,8 +204,9 @@ def reciprocal(operands: Values, attributes: Attributes) -> Mapping[str, NDArray
 @row(
     "tensor_copy_predicated",
     engines=_DVE,
-    operands=(updated("dst"), tile_or_number("src"), tile("predicate", dtypes=("u8", "u16", "u32"))),
+    operands=(updated("dst"), tile_or_number("src"), tile("predicate", dtypes=("u8", "u16", "u32"), selects=True)),
     attributes={"reverse_pred": False},
+    flow=Flow.SELECTION,
     cost=Cost.TWO_INPUTS,
     checks=(
         same_shape("dst", "src", "predicate"),

@@ -5,7 +5,7 @@ The language calls it for each instruction that it records; the machine calls it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import UnknownName
@@ -47,9 +47,11 @@ def verify(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardwa
         NkiLimitError: for a size or a place that the hardware does not have.
         NkiError: for any other broken rule.
         UnknownName: for an instruction, operand, attribute or operation that there is not.
+        TypeError: for an attribute of a type that no language records.
     """
     subject = Subject(instruction, find_row(instruction), tensors, hardware, generation)
     _check_names(subject)
+    _check_attributes(subject)
     for rule in subject.row.operands:
         region = subject.region(rule.name)
         if region is not None:
@@ -84,6 +86,19 @@ def _check_names(subject: Subject) -> None:
             raise subject.refuse(f"operand '{rule.name}' is the number {operand}; expected a tile")
         if isinstance(operand, Region) and not rule.spaces:
             raise subject.refuse(f"operand '{rule.name}' is {subject.describe(rule.name)}; expected a number")
+
+
+_OPTIONAL: Mapping[str, type] = {"op1": str, "accumulate": bool}
+"""The attributes that may be None, and what they are else."""
+
+
+def _check_attributes(subject: Subject) -> None:
+    """All attributes of the row are there, of the type of their default; one without a default is a name."""
+    for name, default in subject.row.attributes.items():
+        value = subject.instruction.attributes.get(name)
+        kind = _OPTIONAL.get(name, str if default is None else type(default))
+        if type(value) is not kind and not (value is None and name in _OPTIONAL):
+            raise TypeError(f"{subject.row.name}: attribute '{name}' is {value!r}; expected a {kind.__name__}")
 
 
 def _check_region(subject: Subject, rule: OperandRule, region: Region) -> None:

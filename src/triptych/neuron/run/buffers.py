@@ -19,15 +19,15 @@ _UNDEFINED_INTEGER = 4
 
 @dataclass(slots=True)
 class Shadow:
-    """Which bytes of an HBM storage were loaded and stored: 0, or 1 + the program (modulo 255) that did it last."""
+    """Which bytes of an HBM storage were loaded (0 or 1) and stored (0, or 1 + the program that did it last)."""
 
     loads: Bytes
-    stores: Bytes
+    stores: NDArray[np.unsignedinteger]
 
     @classmethod
-    def of(cls, size: int) -> Shadow:
-        """The shadow of `size` bytes that nobody has touched."""
-        return cls(np.zeros(size, np.uint8), np.zeros(size, np.uint8))
+    def of(cls, size: int, programs: int) -> Shadow:
+        """The shadow of `size` bytes that none of so many programs has touched."""
+        return cls(np.zeros(size, np.uint8), np.zeros(size, np.min_scalar_type(programs)))
 
 
 def region_view(
@@ -36,6 +36,14 @@ def region_view(
     """A region of `data`: elements of `item` bytes, the tensor's element 0 at byte `base`. numpy checks the bounds."""
     strides = tuple(step * item for step, _ in region.pattern)
     return np.ndarray(region.shape, dtype, buffer=data, offset=base + region.offset * item, strides=strides)
+
+
+def stamps_view(stamps: NDArray[Any], base: int, item: int, region: Region) -> NDArray[Any]:
+    """The stamps of a region's bytes, those of an element of `item` bytes along a last axis."""
+    width = stamps.itemsize
+    strides = (*(step * item * width for step, _ in region.pattern), width)
+    offset = (base + region.offset * item) * width
+    return np.ndarray((*region.shape, item), stamps.dtype, buffer=stamps, offset=offset, strides=strides)
 
 
 @dataclass(slots=True)
@@ -72,7 +80,7 @@ class Buffer:
             self.defined = np.ones(self.tensor.size, np.bool_)
         view = region_view(self.defined.view(np.uint8), 0, 1, np.bool_, region)
         view[...] = True if flags is None else flags.reshape(view.shape)
-        if flags is None and region.size == self.tensor.size:
+        if flags is None and region.size >= self.tensor.size and self.defined.all():  # a step of 0 repeats elements
             self.defined = None
 
     def accumulating_view(self, region: Region) -> NDArray[np.bool_]:
@@ -82,8 +90,8 @@ class Buffer:
         return region_view(self.accumulating.view(np.uint8), 0, 1, np.bool_, region)
 
 
-def new_buffer(tensor: Tensor) -> Buffer:
-    """Memory for a tensor that no argument provides: undefined, or zero where the tensor says so."""
+def new_buffer(tensor: Tensor, programs: int) -> Buffer:
+    """Memory for a tensor that no argument provides, in a grid of `programs`: undefined, or zero where it says so."""
     values = np.empty(tensor.size, tensor.dtype.numpy)
     if tensor.zeroed:
         values[...] = 0
@@ -93,5 +101,5 @@ def new_buffer(tensor: Tensor) -> Buffer:
     if not tensor.zeroed:
         buffer.defined = np.zeros(tensor.size, np.bool_)
     if tensor.space is Space.HBM:
-        buffer.shadow = Shadow.of(values.nbytes)
+        buffer.shadow = Shadow.of(values.nbytes, programs)
     return buffer

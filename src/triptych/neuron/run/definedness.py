@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from triptych.neuron.isa.row import Attributes, Flow, Row, Values
 Flags = NDArray[np.bool_]
 Shape = tuple[int, ...]
 FlagsByName = Mapping[str, Flags]
+InputsByName = Mapping[str, NDArray[Any] | float]
 
 
 def _rows(flags: Flags) -> Flags:
@@ -65,18 +67,36 @@ _FLOWS: Mapping[Flow, Callable[[FlagsByName, Shape], Flags]] = {
 }
 
 
+def _selection(
+    row: Row, attributes: Attributes, values: InputsByName, inputs: FlagsByName, shapes: Mapping[str, Shape]
+) -> Flags:
+    """The flags of `dst`: those of the element that the meaning takes, where what selects it is defined."""
+    selecting = {rule.name for rule in row.operands if rule.selects}
+    moved = {one: value if one in selecting else inputs.get(one, 1.0) for one, value in values.items()}
+    taken = np.asarray(row.meaning(Values(moved, shapes), attributes)["dst"] != 0).reshape(shapes["dst"])
+    return np.logical_and.reduce([taken, *(_fit(inputs[one], shapes["dst"]) for one in selecting)])
+
+
 def propagate(
-    row: Row, attributes: Attributes, inputs: Mapping[str, Flags | None], shapes: Mapping[str, Shape], name: str
+    row: Row,
+    attributes: Attributes,
+    values: InputsByName,
+    inputs: Mapping[str, Flags | None],
+    shapes: Mapping[str, Shape],
+    name: str,
 ) -> Flags | None:
     """The flags of the output `name`; None where every input is defined everywhere (a None of its own).
 
-    `shapes` are those of all tiles. An instruction that only moves data moves the flags in the same way.
+    `values` are the inputs, numbers too, and `shapes` those of all tiles. An instruction that only moves data moves
+    the flags in the same way.
     """
     if all(flags is None for flags in inputs.values()):
         return None
     filled = {one: np.ones(shapes[one], np.bool_) if flags is None else flags for one, flags in inputs.items()}
     if row.flow is Flow.MOVEMENT:
         result = row.meaning(Values(filled, shapes), attributes)[name].reshape(shapes[name])
+    elif row.flow is Flow.SELECTION:
+        result = _fit(_selection(row, attributes, values, filled, shapes), shapes[name])
     else:
         result = _FLOWS[row.flow](filled, shapes[name])
     return None if result.all() else result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,8 +62,7 @@ def run_launch(
 def full_grid(grid: tuple[int, ...]) -> tuple[int, int, int]:
     """An SPMD grid of any rank as three numbers: axes behind the second are joined into the third."""
     padded = (*grid, 1, 1, 1)
-    rest = int(np.prod(grid[2:], dtype=np.int64)) if len(grid) > 2 else 1
-    return padded[0], padded[1], rest
+    return padded[0], padded[1], prod(grid[2:])
 
 
 def load_trace(program: Program) -> tuple[Trace, Hardware]:
@@ -77,7 +77,7 @@ def _load(text: str, target: str) -> tuple[Trace, Hardware]:
     trace, limits = from_json(text), hardware(target)
     if hardware(trace.target) is not limits:
         raise PlanError(f"a trace for {trace.target} in a program for {target}")
-    if len(trace.programs) != int(np.prod(trace.grid, dtype=np.int64)):
+    if any(count < 1 for count in trace.grid) or len(trace.programs) != prod(trace.grid):
         raise PlanError(f"a trace of {len(trace.programs)} programs for the grid {trace.grid}")
     try:
         _check_tensors(trace, limits)
@@ -103,6 +103,8 @@ def _check_tensors(trace: Trace, limits: Hardware) -> None:
     for index in (*trace.arguments, *trace.outputs):
         if not 0 <= index < len(trace.tensors) or trace.tensors[index].space is not Space.HBM:
             raise PlanError(f"argument {index} of the trace is no tensor in HBM")
+        if len(trace.tensors[index].strides) != len(trace.tensors[index].shape):
+            raise PlanError(f"argument {index} of the trace has not as many strides as axes")
 
 
 def _bind_arguments(trace: Trace, arguments: tuple[Argument, ...], memory: Memory) -> dict[int, Buffer]:
@@ -110,15 +112,16 @@ def _bind_arguments(trace: Trace, arguments: tuple[Argument, ...], memory: Memor
     if len(arguments) != len(trace.arguments):
         raise ArgumentError(f"{trace.kernel} takes {len(trace.arguments)} tensors; the launch has {len(arguments)}")
     shadows: dict[Storage, Shadow] = {}
+    programs = len(trace.programs)
     buffers: dict[int, Buffer] = {}
     for index, argument in zip(trace.arguments, arguments, strict=True):
         if not isinstance(argument, Handle):
             raise ArgumentError(f"argument `{trace.tensors[index].name}` of {trace.kernel} must be a tensor")
-        shadow = shadows.setdefault(argument.storage, Shadow.of(argument.storage.size))
+        shadow = shadows.setdefault(argument.storage, Shadow.of(argument.storage.size, programs))
         buffers[index] = _bind(trace.tensors[index], argument, memory, shadow)
     for index, tensor in enumerate(trace.tensors):
         if tensor.shared and index not in buffers:
-            buffers[index] = new_buffer(tensor)
+            buffers[index] = new_buffer(tensor, programs)
     return buffers
 
 

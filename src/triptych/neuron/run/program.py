@@ -14,7 +14,7 @@ from triptych.neuron.isa.hardware import Hardware, Space
 from triptych.neuron.isa.occupancy import lifetimes
 from triptych.neuron.isa.row import ROWS, Row, Values
 from triptych.neuron.isa.trace import Instruction, Region, Trace
-from triptych.neuron.run.buffers import Buffer, new_buffer, region_view
+from triptych.neuron.run.buffers import Buffer, new_buffer, stamps_view
 from triptych.neuron.run.checks import initcheck, psumcheck, racecheck, rangecheck
 from triptych.neuron.run.definedness import Flags, propagate
 from triptych.neuron.run.findings import Findings
@@ -56,7 +56,9 @@ class ProgramRun:
     def _buffer(self, region: Region) -> Buffer:
         found = self._buffers.get(region.tensor)
         if found is None:
-            found = self._buffers[region.tensor] = new_buffer(self._trace.tensors[region.tensor])
+            found = self._buffers[region.tensor] = new_buffer(
+                self._trace.tensors[region.tensor], len(self._trace.programs)
+            )
         return found
 
     def _step(self, instruction: Instruction, row: Row) -> None:
@@ -75,15 +77,17 @@ class ProgramRun:
             elif operand is not None:
                 inputs[rule.name] = operand
         rangecheck(self._findings, instruction, inputs)
-        for name, values in row.meaning(Values(inputs, shapes), instruction.attributes).items():
-            if name in shapes:  # else it is an optional output that nobody asked for
-                defined = propagate(row, instruction.attributes, flags, shapes, name)
-                self._write(instruction, row, name, values, defined)
+        results = row.meaning(Values(inputs, shapes), instruction.attributes)
+        wanted = [name for name in results if name in shapes]  # others are optional outputs that nobody asked for
+        # Before the first is written: an output may lie where an input does.
+        defined = {name: propagate(row, instruction.attributes, inputs, flags, shapes, name) for name in wanted}
+        for name in wanted:
+            self._write(instruction, row, name, results[name], defined[name])
 
     def _load(self, buffer: Buffer, region: Region) -> None:
         if buffer.shadow is not None:
             item = buffer.tensor.dtype.bytes
-            region_view(buffer.shadow.loads, buffer.base, item, np.dtype(f"u{item}"), region)[...] = _stamp(0, item)
+            stamps_view(buffer.shadow.loads, buffer.base, item, region)[...] = 1
 
     def _write(
         self, instruction: Instruction, row: Row, name: str, values: NDArray[Any], defined: Flags | None
@@ -113,8 +117,8 @@ class ProgramRun:
         initcheck(self._findings, instruction, name, defined)
         assert buffer.shadow is not None
         item = buffer.tensor.dtype.bytes
-        stamps = region_view(buffer.shadow.stores, buffer.base, item, np.dtype(f"u{item}"), region)
-        mine = _stamp(self._program, item)
+        stamps = stamps_view(buffer.shadow.stores, buffer.base, item, region)
+        mine = 1 + self._program
         if len(self._trace.programs) > 1:
             racecheck(self._findings, instruction, name, self._program, stamps, mine)
         stamps[...] = mine
@@ -131,8 +135,3 @@ class ProgramRun:
         if not np.any(adding):
             return values
         return np.where(adding, target.astype(np.float32) + values, values)
-
-
-def _stamp(program: int, item: int) -> int:
-    """1 + program (modulo 255) in each byte of an element."""
-    return int.from_bytes(bytes([1 + program % 255]) * item, "little")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from triptych.gpu.hardware import WARP_SIZE, WINDOW_SIZE, WINDOWS
+from triptych.gpu.hardware import LOCAL_ALIGNMENT, WARP_SIZE, WINDOW_SIZE, WINDOWS
 from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, lanes, number, vector
 from triptych.gpu.lower.memory.access import GENERIC_SITES, PAIR_SHIFT, SECTOR_SHIFT, Access
 from triptych.gpu.lower.memory.atomics import update_element
@@ -345,7 +345,9 @@ class _Local(_Windowed):
         base = super().host_base(lane)
         warp = self.e.load_field(Context, self.helper.context, "warp_index")
         thread = self.b.add(self.b.mul(warp, ir.Constant(I64, WARP_SIZE)), lane)
-        return self.b.add(base, self.b.mul(thread, self.size))
+        before = ir.Constant(I64, LOCAL_ALIGNMENT - 1)
+        stride = self.b.and_(self.b.add(self.size, before), self.b.not_(before))
+        return self.b.add(base, self.b.mul(thread, stride))
 
 
 class _Generic(_Way):
