@@ -59,7 +59,8 @@ def main(bundle: Path, output: Path) -> None:
     arrays: dict[str, NDArray[np.uint64]] = {}
     for number, kernel in enumerate(json.loads(str(data["kernels"]))):
         inputs, outputs = data[f"inputs{number}"], np.zeros(kernel["shape"], np.uint64)
-        row = {"row": kernel["row"], "opcodes": kernel["opcodes"], "inputs": hashlib.sha256(inputs).hexdigest()[:16]}
+        digest = hashlib.sha256(inputs).hexdigest()[:16]
+        row: dict[str, object] = {"row": kernel["row"], "opcodes": kernel["opcodes"], "inputs": digest}
         try:
             cubin, refused = _assemble(device, _for_this_device(kernel["text"]))
             device.launch(cubin, "row", inputs, outputs, kernel["shape"][1] // BLOCK, BLOCK)

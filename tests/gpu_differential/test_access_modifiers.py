@@ -93,7 +93,7 @@ def test_hints_change_nothing(hint: str) -> None:
         ("max.f32 %f0, %f0, %f1, %f1;", "takes the operands"),
         ("redux.sync.min.f32 %f0, %f1, -1;", "'redux.sync.min.f32'"),
         ("isspacep.const %p0, %d0;", "'isspacep.const'"),
-        ("add.f32x2 %d0, %d0, %d1;", "'add.f32x2'"),
+        ("min.f32x2 %d0, %d0, %d1;", "'min.f32x2'"),
         ("atom.global.cas.b128 %d0, [%d0], %d1, %d2;", "'atom.global.cas.b128'"),
     ],
 )

@@ -39,9 +39,9 @@ def _tf32_size(op: Opcode, a: Real) -> int:
 
 def to_tf32(op: Opcode, a: int) -> tuple[Expected]:
     value = decode(FORMATS["f32"], a)
-    if op.has("rna") and (value.is_nan or value.is_infinite):  # by its bits, as if it were a number
-        rounded = a + 0x1000 & ~0x1FFF
-        return (rounded - 0x2000 if op.has("satfinite") else rounded,)
+    if op.has("rna") and (value.is_nan or value.is_infinite):  # by its bits
+        cut = a & ~0x1FFF
+        return (cut - 0x2000 if op.has("satfinite") else cut,)
     if value.is_nan:
         return (0x7FFFE000,)
     size = _tf32_size(op, value)

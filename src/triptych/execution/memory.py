@@ -8,7 +8,6 @@ from triptych.core.forks import StateLock
 from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.execution.host import host_array
 from triptych.execution.host_memory import Bytes, Extent, HostArray, Owner, window
-from triptych.gpu import DeviceMemory
 
 
 @dataclass(slots=True)
@@ -36,8 +35,6 @@ class Memory:
 
     def __init__(self) -> None:
         """An empty memory."""
-        self.device = DeviceMemory()
-        """What kernels keep on the device itself."""
         self._space = AddressSpace()
         self._entries: dict[tuple[int, int], _Entry] = {}
         self._lock = StateLock()

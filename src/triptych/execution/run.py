@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from numpy.typing import NDArray
 
@@ -18,6 +19,10 @@ from triptych.execution.launch_report import LaunchReport
 from triptych.execution.memory import Memory
 from triptych.execution.nodes import Choice, State, run_nodes
 from triptych.execution.profile import record_launch
+from triptych.gpu import DeviceMemory
+
+_devices: WeakKeyDictionary[Memory, DeviceMemory] = WeakKeyDictionary()
+"""What kernels keep on the device itself, beside the arrays: arrays alone need no machine."""
 
 __all__ = ["Choice", "PlanRun", "run_plan", "run_plan_here"]
 
@@ -61,7 +66,7 @@ def run_plan_here(plan: Plan, memory: Memory) -> PlanRun:
         LaunchError: where a launch does not fit the chip in force or the kernel.
         KernelFault: where a kernel did what a device forbids.
     """
-    state = State(memory.map(), memory.device)
+    state = State(memory.map(), _devices.setdefault(memory, DeviceMemory()))
     run = _run(plan, state)
     for storage in plan.made:
         memory.adopt(storage, state.buffers[storage])

@@ -34,6 +34,7 @@ _NAN = 0x7F
 
 _DROPPED = 13
 """A tf32 is a single whose low 13 bits are 0."""
+_INFINITY = 0x7F80_0000
 _LARGEST_TF32 = 0x7F7F_E000
 _NAN_TF32 = 0x7FFF_E000
 
@@ -41,7 +42,9 @@ _NAN_TF32 = 0x7FFF_E000
 def _to_tf32(m: Machine[V], f: Form, a: V) -> V:
     bits = m.bitcast(F32, U32, a)
     if f.has("rna"):
-        bits = m.add(U32, bits, m.constant(U32, 1 << (_DROPPED - 1)))
+        finite = m.compare(U32, "lt", m.bit_and(U32, bits, m.constant(U32, _INFINITY)), m.constant(U32, _INFINITY))
+        half = m.select(U32, finite, m.constant(U32, 1 << (_DROPPED - 1)), m.constant(U32, 0))
+        bits = m.add(U32, bits, half)
     elif f.has("rn"):
         last = m.bit_and(U32, m.shift_right(U32, bits, m.constant(U32, _DROPPED)), m.constant(U32, 1))
         bits = m.add(U32, bits, m.add(U32, last, m.constant(U32, (1 << (_DROPPED - 1)) - 1)))
@@ -60,7 +63,7 @@ def _to_tf32(m: Machine[V], f: Form, a: V) -> V:
 
 @_cvt("cvt.rna{.satfinite}.tf32.f32 d:tf32, a:f32")
 def cvt_tf32_away(m: Machine[V], f: Form, a: V) -> V:
-    """d = a rounded to tf32, ties away from zero; infinities and NaN by their bits, as if they were numbers."""
+    """d = a rounded to tf32, ties away from zero; of what is not finite the low bits are cut."""
     return _to_tf32(m, f, a)
 
 
