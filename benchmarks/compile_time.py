@@ -37,8 +37,8 @@ def measure(quick: bool) -> Iterator[Figure]:
     what = f"{count} PTX instructions"
     peer = Peer("ptxas on the same PTX", min(_assemble(product) for _ in range(rounds)))
     rows = (
-        ("code made anew, memory helpers there", "made, helpers there", at_most(COLD_TARGET), peer),
-        ("code made anew, cache empty", "made, cache empty", None, peer),
+        ("code made anew, cache empty", "made, cache empty", at_most(COLD_TARGET), peer),
+        ("code made anew, memory helpers there", "made, helpers there", None, peer),
         ("from the cache, in a new process", "cached, new process", at_most(CACHED_TARGET), None),
         ("from the cache, after another kernel", "cached, helpers there", None, None),
     )

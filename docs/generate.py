@@ -10,7 +10,19 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from generators import checks, chips, command_line, counters, coverage, errors, instructions, nki, python, settings
+from generators import (
+    checks,
+    chips,
+    command_line,
+    counters,
+    coverage,
+    errors,
+    figures,
+    instructions,
+    nki,
+    python,
+    settings,
+)
 
 DOCS = Path(__file__).resolve().parent
 NOTE = "<!-- Written by docs/generate.py: change what it is made from, then run the script. -->\n\n"
@@ -28,11 +40,16 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/settings.md": settings.page,
 }
 """By the file's name below `docs/`."""
+TEXTS: Mapping[str, Callable[[], str]] = {
+    **{name: lambda page=page: NOTE + page() for name, page in PAGES.items()},
+    "../README.md": figures.readme,
+}
+"""The same, and pages of which a part is written: what the whole file should be."""
 
 
 def stale_pages() -> list[str]:
-    """The pages that differ from what the script would write."""
-    return [name for name, page in PAGES.items() if _read(DOCS / name) != NOTE + page()]
+    """The files that differ from what the script would write."""
+    return [name for name, text in TEXTS.items() if _read(DOCS / name) != text()]
 
 
 def _read(path: Path) -> str | None:
@@ -50,7 +67,7 @@ def main() -> int:
         return 1 if stale else 0
     for name in stale:
         (DOCS / name).parent.mkdir(exist_ok=True)
-        (DOCS / name).write_text(NOTE + PAGES[name](), encoding="utf-8")
+        (DOCS / name).write_text(TEXTS[name](), encoding="utf-8")
         sys.stdout.write(f"wrote docs/{name}\n")
     return 0
 

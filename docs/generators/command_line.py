@@ -20,10 +20,14 @@ _HEAD = """\
 """
 _BEHIND_STATUSES = """\
 Under `run` the status of the script itself goes first, where it is not 0. In JSON `exit_status` is the script's own,
-and `clean` says whether the checks found nothing worse than a notice. What Ctrl-C ends is reported up to there.
+and `clean` says whether the checks found nothing worse than a notice, whatever became of the script: the command ends
+with 0 where `exit_status` is 0 and `clean` is true. What Ctrl-C, or the script's own `os._exit`, ends is reported up to
+there.
 
-The JSON of `run` and `demo` (`"schema": "triptych.run/1"`) is described by
-[a JSON Schema](../../src/triptych/report/schemas/run-1.schema.json).
+Each JSON names its schema: that of `run` and `demo` is described by
+[run-1.schema.json](../../src/triptych/report/schemas/run-1.schema.json), those of `chips` and `instructions` by
+[chips-1](../../src/triptych/report/schemas/chips-1.schema.json) and
+[instructions-1](../../src/triptych/report/schemas/instructions-1.schema.json).
 
 `--html` writes one page that loads nothing and runs no script: the launches, their rooflines, and for each launch its
 counters with their provenance, its hot lines, findings and notes. `--trace` writes Chrome's trace-event format, which

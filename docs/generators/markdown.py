@@ -64,6 +64,8 @@ def _written_default(value: ast.expr | None) -> str:
             return ""
         case ast.Call(ast.Name("field"), [], [ast.keyword("default_factory", factory)]):
             return f"{ast.unparse(factory)}()"
+        case ast.Call(ast.Name("field"), [], [ast.keyword("default", default), *_]):
+            return ast.unparse(default)
         case _:
             return ast.unparse(value)
 

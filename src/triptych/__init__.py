@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from triptych.core.errors import (
         ArgumentError,
         AssertionFailure,
+        BarrierMisuse,
         BudgetExceeded,
         ChipError,
         CompileError,
@@ -63,7 +64,7 @@ _ORIGINS = {
     "triptych.core.checks": "Severity",
     "triptych.core.counters": "Counter Counters Provenance",
     "triptych.core.errors": (
-        "ArgumentError AssertionFailure BudgetExceeded ChipError CompileError DeadlockError KernelFault"
+        "ArgumentError AssertionFailure BarrierMisuse BudgetExceeded ChipError CompileError DeadlockError KernelFault"
         " LaunchError LaunchInterrupted MemoryFault NkiError NkiLimitError PlanError PtxSyntaxError"
         " SettingError TriptychError UnknownCounter UnknownName UnknownNkiName UnsupportedFeature"
         " UnsupportedInstruction UsageError"
@@ -82,6 +83,7 @@ __all__ = [
     "ArgumentError",
     "Array",
     "AssertionFailure",
+    "BarrierMisuse",
     "BudgetExceeded",
     "ChipError",
     "CompileError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -113,6 +114,19 @@ def test_a_null_argument_is_named(module: tt.cuda.CudaModule) -> None:
     with refused(tt.MemoryFault, "(a null pointer)") as caught:
         pointers[1, 1](np.zeros(1, np.uint64))
     assert caught.value.hint == "the kernel read this pointer from memory or computed it: look where it comes from"
+
+
+def test_far_below_an_array_is_before_it() -> None:
+    far = tt.cuda.compile('extern "C" __global__ void far(float *x, long long i) { x[i] = 1.0f; }\n')["far"]
+    x = floats()
+    for index, side in ((-(2**60), "before"), (2**59, "after")):
+        with refused(tt.MemoryFault, f"bytes {side} the nearest allocation") as caught:
+            far[1, 1](x, index)
+        told = re.search(rf"is (\d+) bytes {side}", str(caught.value))
+        assert told is not None
+        assert abs(int(told[1]) - abs(4 * index)) < 2**40, "all arrays lie close together"
+        assert isinstance(caught.value, tt.MemoryFault)
+        assert caught.value.address == (tt.data_ptr(x) + 4 * index) % 2**64
 
 
 @pytest.mark.parametrize(("shift", "thread", "block"), [(1, 31, 1), (33, 31, 0), (-1, 0, 0)])

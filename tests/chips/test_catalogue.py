@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from triptych.chips import DEFAULT_BY_MACHINE, Chip, GpuChip, NeuronChip, load, names, targets
-from triptych.core.errors import ChipError, UnknownName
+from triptych.core.errors import ChipError, UnknownName, UsageError
 from triptych.core.gpu_targets import CAPABILITIES, capability_of, target_of_ptx
 
 EXPECTED = (
@@ -85,7 +86,16 @@ def test_v100_is_compiled_for_another_target_and_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("spelling", "name"),
-    [("H100", "h100"), ("H100 SXM", "h100"), ("h100_pcie", "h100-pcie"), ("A100", "a100-80"), ("RTX 4090", "rtx4090")],
+    [
+        ("H100", "h100"),
+        ("H100 SXM", "h100"),
+        ("h100_pcie", "h100-pcie"),
+        ("A100", "a100-80"),
+        ("RTX 4090", "rtx4090"),
+        ("trainium 3", "trn3"),
+        ("Inferentia 2", "inf2"),
+        ("inferentia-2", "inf2"),
+    ],
 )
 def test_spellings(spelling: str, name: str) -> None:
     assert load(spelling).name == name
@@ -97,12 +107,28 @@ def test_unknown_names_get_near_ones() -> None:
     assert "unknown chip 'h1000'" in str(caught.value)
 
 
+@pytest.mark.parametrize(("name", "alias"), [("trainum2", "trainium2"), ("inferentia3", "inferentia2")])
+def test_aliases_are_near_names_too(name: str, alias: str) -> None:
+    with pytest.raises(UnknownName, match=f"unknown chip '{name}'") as caught:
+        load(name)
+    assert caught.value.hint is not None
+    assert alias in caught.value.hint
+
+
+def test_a_chip_stands_for_itself_and_nothing_else_does() -> None:
+    chip = load("h100")
+    assert load(chip) is chip
+    for wrong in (5, None, b"h100"):
+        with pytest.raises(UsageError, match="stands for no chip"):
+            load(cast("str", wrong))
+
+
 def test_a_path_works_wherever_a_name_does(tmp_path: Path) -> None:
     source = Path(sys.modules[load.__module__].__file__ or "").parent / "data" / "h100.toml"
     own = tmp_path / "mine.toml"
     own.write_text(source.read_text(encoding="utf-8").replace("3.35e12", "1.0e12"), encoding="utf-8")
-    chip: Chip = load(str(own))
-    assert chip.memory_bytes_per_s == 1.0e12
+    chips: list[Chip] = [load(str(own)), load(own)]
+    assert [chip.memory_bytes_per_s for chip in chips] == [1.0e12, 1.0e12]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -113,9 +113,11 @@ def test_no_peaks() -> None:
     assert "key 'flops_per_s': is missing" in complaint(H100.split("[flops_per_s]")[0])
 
 
-@pytest.mark.parametrize("family", ['"tpu"', "3", '""'])
-def test_unknown_family(family: str) -> None:
-    assert "key 'family'" in complaint(with_line("family", f"family = {family}"))
+@pytest.mark.parametrize("line", ['family = "tpu"', "family = 3", 'family = ""', ""])
+def test_unknown_family(line: str) -> None:
+    told = complaint(with_line("family", line))
+    assert "key 'family'" in told
+    assert "expected one of 'gpu', 'neuron'" in told
 
 
 def test_malformed_words() -> None:

@@ -6,12 +6,38 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 from command import triptych
 
 from triptych import chips
 from triptych.gpu.isa import TABLE
+from triptych.report import schema
+
+
+def validated(text: str) -> dict[str, Any]:
+    """The document, which follows the schema that it names."""
+    value: dict[str, Any] = json.loads(text)
+    described = schema(value["schema"])
+    assert described["$id"] == value["schema"]
+    jsonschema.Draft202012Validator.check_schema(described)
+    validator: Any = jsonschema.Draft202012Validator(described)
+    validator.validate(value)
+    return value
+
+
+def test_all_instructions_follow_their_schema(tmp_path: Path) -> None:
+    file = tmp_path / "instructions.json"
+    assert triptych("instructions", "--json", str(file)).returncode == 0
+    assert len(validated(file.read_text(encoding="utf-8"))["instructions"]) == len(TABLE)
+
+
+def test_figures_of_neuron_chips_are_those_of_a_core() -> None:
+    assert "AWS Trainium2, one of its 8 NeuronCores" in triptych("chips", "trn2").stdout
+    assert "one of its 8 NeuronCores" in " ".join(triptych("chips", COLUMNS="200").stdout.split())
+    assert "NeuronCores" not in triptych("chips", "h100").stdout
 
 
 def test_help_names_every_command() -> None:
@@ -74,7 +100,7 @@ def test_one_chip_with_its_sources() -> None:
 
 def test_chips_as_json(tmp_path: Path) -> None:
     done = triptych("chips", "h100", "--json", "-")
-    (chip,) = json.loads(done.stdout)["chips"]
+    (chip,) = validated(done.stdout)["chips"]
     assert chip["values"]["dram_bytes_per_s"] == {
         "value": 3.35e12,
         "unit": "B/s",
@@ -82,7 +108,7 @@ def test_chips_as_json(tmp_path: Path) -> None:
     }
     file = tmp_path / "chips.json"
     done = triptych("chips", "--json", str(file))
-    assert len(json.loads(file.read_text(encoding="utf-8"))["chips"]) == len(chips.names())
+    assert len(validated(file.read_text(encoding="utf-8"))["chips"]) == len(chips.names())
     assert "h100" in done.stdout
 
 
@@ -120,7 +146,7 @@ def test_instructions() -> None:
 
 def test_instructions_of_one_mnemonic_as_json() -> None:
     done = triptych("instructions", "ld", "--json", "-")
-    rows = json.loads(done.stdout)["instructions"]
+    rows = validated(done.stdout)["instructions"]
     assert rows
     assert all(row["syntax"].startswith("ld") for row in rows)
     assert set(rows[0]) == {"syntax", "types", "section", "cost", "summary"}

@@ -122,3 +122,55 @@ def test_names_that_are_no_utf8_can_be_written(tmp_path: Path) -> None:
     assert (told["script"], told["arguments"]) == ("s\udcff.py", ["\udc80"])
     assert "s\\udcff.py" in files["html"].read_text(encoding="utf-8")
     assert json.loads(files["trace"].read_text(encoding="utf-8"))["otherData"]["script"] == "s\udcff.py"
+
+
+TWO = (
+    "import numpy as np",
+    "import triptych as tt",
+    "module = tt.cuda.compile('''",
+    'extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2.0f; }',
+    'extern "C" __global__ void thrice(float *x) { x[threadIdx.x] *= 3.0f; }',
+    "''')",
+    "x = np.ones(64, np.float32)",
+    "module['twice'][1, 32](x)",
+    "module['thrice'][1, 32](x)",
+    "print(x[0])",
+)
+
+
+def test_some_kernels_and_counters_alone(tmp_path: Path) -> None:
+    path = script(tmp_path, *TWO)
+    options = ("--kernel", "tw*", "--counters", "flops.f32,model.floor", "--json", "x.json", "--html", "x.html")
+    done = triptych("run", *options, path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("6.0\n")  # both ran
+    told = " ".join(done.stdout.split())
+    assert "counters of twice (#1, launched at script.py:8)" in told
+    assert "flops.f32 32 FLOPs counted on PTX model.floor" in told
+    assert "counters of thrice" not in told
+    assert "Not shown, since --kernel names others: thrice (1 launch)." in told
+    (launch,) = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["launches"]
+    assert (launch["kernel"], launch["call_site"]) == ("twice", {"file": path, "line": 8})
+    assert f"launched at</dt><dd><bdi>{path}:8" in (tmp_path / "x.html").read_text(encoding="utf-8")
+
+
+def test_a_hidden_kernel_with_a_finding_is_shown(tmp_path: Path) -> None:
+    path = script(tmp_path, *TWO, "module['thrice'][1, 64](x[:32])")
+    done = triptych("run", "--kernel", "twice", path)
+    assert done.returncode == 1
+    assert "warning viewcheck in thrice (#2)" in done.stdout
+    assert "Not shown, since --kernel names others: thrice (1 launch)." in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--counters", "flops.f33"), "unknown counter 'flops.f33'\n  did you mean flops.f32"),
+        (("--counters", ","), "',' names no counter"),
+        (("--kernel", "regex:["), "'regex:[' is no regular expression"),
+    ],
+)
+def test_patterns_are_looked_at_before_the_script_runs(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = triptych("run", *options, script(tmp_path, "print('ran')"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"triptych: {message}")

@@ -173,9 +173,11 @@ def test_a_check_without_a_launch_for_it_is_said(tmp_path: Path) -> None:
 
 
 def test_the_help_lists_the_checks() -> None:
-    help_text = " ".join(triptych("run", "--help", COLUMNS="300").stdout.split())
-    assert "On the GPU always on: memcheck, assert, trap, budget, deadlock" in help_text
-    assert "On the NeuronCore always on: memcheck; on by default: initcheck, outputcheck, racecheck" in help_text
+    help_text = " ".join(triptych("run", "--help", COLUMNS="300").stdout.replace("│", " ").split())
+    assert "On the GPU always on: memcheck, assert, trap, budget, deadlock, synccheck" in help_text
+    assert (
+        "On the NeuronCore always on: memcheck, budget; on by default: initcheck, outputcheck, racecheck" in help_text
+    )
     assert "Triptych's own options stand before SCRIPT." in help_text
 
 
@@ -191,6 +193,44 @@ def test_a_forked_child_reports_nothing(tmp_path: Path) -> None:
     done = triptych("run", script(tmp_path, *lines))
     assert done.stdout.splitlines()[0] == "3"
     assert done.stdout.count("launched no kernel") == 1
+
+
+@pytest.mark.parametrize(("status", "left"), [(0, 0), (7, 7), (-1, 255)])
+def test_a_script_that_leaves_at_once_is_reported(status: int, left: int, tmp_path: Path) -> None:
+    lines = f"main({N}, {N})", "import os", f"os._exit({status})", "raise ValueError"
+    done = triptych("run", "--json", "-", script(tmp_path, *VEC_ADD, *lines))
+    assert done.returncode == left
+    value = validated(done.stdout)
+    assert (value["exit_status"], value["clean"], len(value["launches"])) == (left, True, 1)
+
+
+def test_leaving_at_once_from_a_thread_a_child_and_with_findings(tmp_path: Path) -> None:
+    child = "import os, threading", "child = os.fork()", "if child == 0: os._exit(5)", "print(os.waitpid(child, 0)[1])"
+    fault = "try: main(1000, 1024)", "except tt.MemoryFault: print('caught')"
+    leave = "threading.Thread(target=os._exit, args=(0,)).start()", "import time", "time.sleep(60)"
+    done = triptych("run", script(tmp_path, *VEC_ADD, *child, *fault, *leave))
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[:2] == [str(5 << 8), "caught"]
+    assert done.stdout.count("error memcheck in vec_add") == 1
+
+
+def test_what_cannot_be_left_with_is_no_end(tmp_path: Path) -> None:
+    done = triptych("run", script(tmp_path, "import os", "try: os._exit('x')", "except TypeError: print('refused')"))
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "refused")
+    assert done.stdout.count("launched no kernel") == 1
+
+
+def test_a_compile_error_ends_the_script_and_not_the_launches(tmp_path: Path) -> None:
+    done = triptych("run", "--json", "-", script(tmp_path, "import triptych as tt", "tt.cuda.compile('int x = ;')"))
+    value = validated(done.stdout)
+    assert (done.returncode, value["exit_status"], value["clean"], value["error"]["kind"]) == (
+        1,
+        1,
+        True,
+        "CompileError",
+    )
+    done = triptych("run", script(tmp_path, "raise ValueError"))
+    assert "the script ended with an error before any kernel had run to its end." in done.stdout
 
 
 def test_control_c_is_one_line(tmp_path: Path) -> None:

@@ -48,6 +48,23 @@ def test_damaged_entry_is_removed_and_made_again(tmp_path: Path, damage: bytes) 
     assert store.get("ptx", key) == b"right"
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_folder_in_the_place_of_an_entry_is_replaced(tmp_path: Path, full: bool) -> None:
+    store, key = Cache(tmp_path, 1 << 20), key_of("a")
+    path = store.path("ptx", key)
+    path.mkdir(parents=True)
+    if full:
+        (path / "file").write_bytes(b"x")
+    assert store.get("ptx", key) is None
+    assert not path.exists()
+    assert store.fetch("ptx", key, lambda: b"right") == b"right"
+    assert Cache(tmp_path, 1 << 20).get("ptx", key) == b"right"
+    path.unlink()
+    path.mkdir()
+    store.evict()
+    assert path.is_dir(), "what is no entry does not count"
+
+
 def test_one_flipped_bit_is_noticed(tmp_path: Path) -> None:
     store, key = Cache(tmp_path, 1 << 20), key_of("a")
     store.put("ptx", key, bytes(1000))

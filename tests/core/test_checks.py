@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from triptych.core.checks import CHECKS, MACHINES, MEMCHECK, RACECHECK, Check, Severity, When, in_force, names_of
-from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault, MemoryFault
+from triptych.core.errors import BarrierMisuse, BudgetExceeded, DeadlockError, KernelFault, MemoryFault
 from triptych.core.launches import Finding
+from triptych.core.memory_access import MemoryAccess
 from triptych.core.source import SourceLocation
 
 ALWAYS = {
-    "gpu": ("memcheck", "assert", "trap", "budget", "deadlock"),
-    "neuron": ("memcheck",),
+    "gpu": ("memcheck", "assert", "trap", "budget", "deadlock", "synccheck"),
+    "neuron": ("memcheck", "budget"),
 }
 DEFAULT = {
     "gpu": ("viewcheck",),
@@ -45,14 +46,14 @@ def test_names_take_the_place_of_the_default_and_never_of_what_is_always_on(mach
 
 
 def test_a_check_on_request_is_in_force_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Check("synccheck", Severity.ERROR, {"gpu": When.REQUEST}, "Barriers that not all threads reach.")
+    row = Check("timecheck", Severity.ERROR, {"gpu": When.REQUEST}, "Kernels that take longer than they should.")
     monkeypatch.setitem(CHECKS, row.name, row)  # pyright: ignore[reportArgumentType]  a dict, typed as what readers may do
     in_force.cache_clear()
     try:
         assert row not in in_force("gpu")
         assert row not in in_force("gpu", ("memcheck",))
-        assert row in in_force("gpu", ("memcheck", "synccheck"))
-        assert row not in in_force("neuron", ("synccheck",))
+        assert row in in_force("gpu", ("memcheck", "timecheck"))
+        assert row not in in_force("neuron", ("timecheck",))
     finally:
         in_force.cache_clear()
 
@@ -71,7 +72,7 @@ def _faults(kind: type[KernelFault] = KernelFault) -> Iterator[type[KernelFault]
 
 
 def test_every_fault_is_a_finding_of_a_check_that_is_always_on() -> None:
-    assert {*_faults()} >= {KernelFault, MemoryFault, BudgetExceeded, DeadlockError}
+    assert {*_faults()} >= {KernelFault, MemoryFault, BarrierMisuse, BudgetExceeded, DeadlockError}
     for kind in _faults():
         assert CHECKS[kind.check.name] is kind.check
         assert When.ALWAYS in kind.check.when.values()
@@ -83,11 +84,11 @@ def test_a_faults_fields_are_its_finding_s_place() -> None:
     where, frames = SourceLocation("k.cu", 3), (SourceLocation("k.cu", 9),)
     fault = MemoryFault(
         "what", where=where, hint="do", frames=frames, kernel="k", thread=(1, 2, 3), block=(4, 5, 6),
-        access="store", space="global", address=2**63 + 8, bytes=16, allocation="out",
+        memory=MemoryAccess("store", "global", 2**63 + 8, 16, "out"),
     )  # fmt: skip
     assert Finding.of_fault(fault) == Finding(
         "memcheck", MEMCHECK.severity, "what", where, frames, thread=(1, 2, 3), block=(4, 5, 6), hint="do",
-        access="store", space="global", address=2**63 + 8, bytes=16, allocation="out",
+        memory=MemoryAccess("store", "global", 2**63 + 8, 16, "out"),
     )  # fmt: skip
     for one in (fault, pickle.loads(pickle.dumps(fault))):
         assert (one.message, one.where, one.hint, one.frames, one.kernel) == ("what", where, "do", frames, "k")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from triptych.core.counter_table import COUNTED, NSIGHT_ALIASES
 from triptych.core.counters import known_counters
 from triptych.core.errors import UnknownCounter, UnknownName
 from triptych.execution.targets import check_target
@@ -21,14 +22,19 @@ def test_of_few(name: str, hint: str) -> None:
     assert UnknownName.of("check", name, ("racecheck", "memcheck", "initcheck")).hint == hint
 
 
-def test_of_many_the_nearest_and_where_all_are() -> None:
-    with pytest.raises(UnknownCounter, match="unknown counter 'cycles'") as caught:
-        known_counters("cycles")
-    assert caught.value.hint is not None
-    nearest, _, place = caught.value.hint.partition("; all: ")
-    assert nearest.startswith("the nearest of ")
-    assert nearest.count(",") == 4
-    assert place == "docs/reference/counters.md"
+@pytest.mark.parametrize("name", ["cycles", "nope.counter"])
+def test_of_many_where_all_are(name: str) -> None:
+    with pytest.raises(UnknownCounter, match=f"unknown counter '{name}'") as caught:
+        known_counters(name)
+    known = len({*COUNTED, *NSIGHT_ALIASES})
+    assert caught.value.hint == f"none of the {known} known ones is near; all: docs/reference/counters.md"
+
+
+def test_aliases_are_offered_and_not_listed() -> None:
+    assert (
+        UnknownName.of("chip", "trainum2", ("trn1", "trn2"), aliases=("trainium2",)).hint == "did you mean trainium2?"
+    )
+    assert UnknownName.of("chip", "x", ("trn1", "trn2"), aliases=("trainium2",)).hint == "known: trn1, trn2"
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,23 @@ def test_values_that_do_not_fit(ptx: str, ctype: str | None, value: object, mess
         one(ptx, value, ctype)
 
 
+@pytest.mark.parametrize(
+    ("ptx", "ctype", "begins"),
+    [
+        ("u32", "int", "convert it: int(…)"),
+        ("u64", "long", "convert it: int(…)"),
+        ("u64", "float*", "pass a numpy array"),
+        ("u64", None, "for a number: convert it: int(…); for a pointer: pass a numpy array"),
+        ("u32", None, "convert it: int(…)"),
+    ],
+)
+def test_a_float_where_none_belongs_gets_advice(ptx: str, ctype: str | None, begins: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        one(ptx, np.float32(1), ctype)
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith(begins)
+
+
 @pytest.mark.parametrize("ctype", [None, "float*", "const float*", "void*", "Unknown*"])
 def test_pointers(ctype: str | None) -> None:
     array = np.zeros(12, np.float32)

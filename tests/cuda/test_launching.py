@@ -167,9 +167,22 @@ def test_names_that_there_are_not(module: CudaModule) -> None:
     assert caught.value.where is not None
     assert caught.value.where.file == __file__
     assert caught.value.__suppress_context__
-    for name in ("overloaded", "saxpy<Nothing>", "ns::nothing", "saxpy"):
+    for name in ("saxpy<Nothing>", "ns::nothing", "saxpy"):
         with pytest.raises(UnknownName, match="unknown kernel"):
             module[name]
+
+
+def test_overloads_are_named_by_their_parameters(module: CudaModule) -> None:
+    overloads = "(void(*)(int*))ns::overloaded", "(void(*)(float*))ns::overloaded"
+    assert [name for name in module.names if "overloaded" in name] == [*overloads]
+    with pytest.raises(UnknownName, match="kernel 'overloaded' is not one but 2") as caught:
+        module["overloaded"]
+    assert caught.value.hint == f"name one with its parameters: {' or '.join(overloads)}"
+    for name, dtype, value in zip(overloads, (np.int32, np.float32), (1, 2), strict=True):
+        out = np.zeros(1, dtype)
+        module[name][1, 1](out)
+        assert out[0] == value
+        assert module[name.replace("*))", " *) )")][1, 1] is not None
 
 
 def test_a_kernel_is_no_attribute(module: CudaModule) -> None:

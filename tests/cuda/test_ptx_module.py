@@ -49,6 +49,32 @@ def test_kernel_of_a_file(tmp_path: Path) -> None:
         tt.ptx.compile(tmp_path / "missing.ptx")
 
 
+@pytest.mark.parametrize("length", [0, *range(2, 15)])
+def test_a_text_cut_short_is_no_path(length: int) -> None:
+    for text in (PTX, "// Generated\n" + PTX, "/* 1.0 */" + PTX):
+        with pytest.raises(PtxSyntaxError):
+            tt.ptx.compile(text[:length])
+    with pytest.raises(PtxSyntaxError, match="cut short"):
+        tt.ptx.compile("")
+    with pytest.raises(PtxSyntaxError, match="cut short"):
+        tt.ptx.compile(".version 8.0")
+
+
+def test_a_name_is_a_path_where_it_may_be_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("kernel", ".kernel"):
+        (tmp_path / name).write_text(PTX)
+        assert tt.ptx.compile(name).ptx == tt.ptx.compile(f"./{name}").ptx == PTX
+    for name in ("missing.ptx", "./missing.ptx", "../missing.ptx"):
+        with pytest.raises(UsageError, match="cannot read the PTX: No such file"):
+            tt.ptx.compile(name)
+    with pytest.raises(UsageError, match="cannot read the PTX: Is a directory"):
+        tt.ptx.compile(tmp_path)
+    for text in ("kernel_of_mine", "x" * 5000):
+        with pytest.raises(PtxSyntaxError, match=r"expected '.version'"):
+            tt.ptx.compile(text)
+
+
 def test_syntax_errors_carry_the_line(tmp_path: Path) -> None:
     broken = PTX.replace("mov.u32 %r2, %tid.x;", "mov.u32 %r2 %tid.x;")
     with pytest.raises(PtxSyntaxError) as caught:

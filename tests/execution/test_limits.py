@@ -16,6 +16,8 @@ class Kernel:
     required_block: tuple[int, int, int] | None = None
     max_threads: int | None = None
     static_shared_bytes: int = 0
+    required_cluster: tuple[int, int, int] | None = None
+    needs_cluster: bool = False
 
 
 def chip(name: str) -> GpuChip:
@@ -76,6 +78,20 @@ def test_what_the_kernel_was_compiled_for() -> None:
     assert "compiled for (128, 1, 1) (.reqntid)" in refused(FITS, Kernel(required_block=(128, 1, 1)))
     assert "at most 512 (__launch_bounds__, .maxntid)" in refused(FITS, Kernel(max_threads=512))
     check_launch(replace(FITS, block=(128, 1, 1)), Kernel(required_block=(128, 1, 1), max_threads=128), H100)
+
+
+def test_the_cluster_that_the_kernel_was_compiled_for() -> None:
+    pairs, two = Kernel(required_cluster=(2, 1, 1)), replace(FITS, grid=(2, 1, 1))
+    check_launch(two, pairs, H100)
+    check_launch(replace(two, cluster=(2, 1, 1)), pairs, H100)
+    assert "cluster (1, 2, 1), but the kernel was compiled for (2, 1, 1) (__cluster_dims__, .reqnctapercluster)" in (
+        refused(replace(two, cluster=(1, 2, 1), grid=(2, 2, 1)), pairs)
+    )
+    assert "grid (1, 1, 1) is no multiple of the cluster (2, 1, 1)" in refused(FITS, pairs)
+    assert "cluster (2, 1, 1): t4 has no clusters" in refused(two, pairs, chip("t4"))
+    needs = Kernel(needs_cluster=True)
+    assert "must be launched with a cluster (.explicitcluster)" in refused(two, needs)
+    check_launch(replace(two, cluster=(2, 1, 1)), needs, H100)
 
 
 def test_static_shared_memory_counts() -> None:

@@ -2,23 +2,35 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
 import pytest
 
-from triptych.chips import GpuChip, load
+from triptych.chips import GpuChip, catalogue, load
 from triptych.core.checks import CHECKS, in_force, names_of
 from triptych.core.counters import Counter, Counters, Provenance
-from triptych.core.errors import UnknownName, UsageError
+from triptych.core.errors import SettingError, UnknownName, UsageError
 from triptych.core.launches import LaunchRecord
+from triptych.core.plan import LaunchShape
 from triptych.core.settings import scope
 from triptych.execution.launch_report import LaunchReport
-from triptych.execution.profile import active_checks, active_chip, active_target, current, profile, record_launch
+from triptych.execution.profile import (
+    Selection,
+    active_checks,
+    active_chip,
+    active_target,
+    current,
+    profile,
+    record_launch,
+    select,
+)
 
 
 def launch(machine: str = "gpu", kernel: str = "k") -> LaunchRecord:
     counters = Counters({"flops.f32": Counter(1000, "FLOPs", Provenance.COUNTED_PTX)})
     target = {"gpu": "sm_80", "neuron": "trn2"}[machine]
-    return LaunchRecord(kernel, machine, "ptx", target, (1, 1, 1), (32, 1, 1), 0, counters, ())
+    return LaunchRecord(kernel, machine, "ptx", target, LaunchShape((1, 1, 1), (32, 1, 1)), 0, counters, ())
 
 
 def test_settings_hold_where_no_profile_is_open() -> None:
@@ -45,6 +57,32 @@ def test_profile_sets_chip_and_target() -> None:
             assert active_target() == "sm_75"
     with profile(chip=load("a100-80")):
         assert active_chip().name == "a100-80"
+
+
+def test_a_file_stands_for_a_chip_wherever_its_name_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "mine"  # a path needs no suffix
+    built_in = Path(catalogue.__file__).parent / "data" / "h100.toml"
+    own.write_text(built_in.read_text(encoding="utf-8").replace('"h100"', '"mine"'), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for path in (own, Path("mine")):
+        with profile(chip=path) as opened:
+            assert opened.chip.name == "mine"
+        with scope(chip=path):
+            assert active_chip().name == "mine"
+        select(Selection(load(path)))
+        assert active_chip().name == "mine"
+        select(Selection())
+    monkeypatch.setenv("TRIPTYCH_CHIP", str(own))
+    assert active_chip().name == "mine"
+
+
+def test_what_stands_for_no_chip_is_refused_at_the_call() -> None:
+    with pytest.raises(UsageError, match="a int, 5, stands for no chip"), profile(chip=cast("str", 5)):
+        pass
+    with pytest.raises(SettingError, match="chip=5: expected a name or the path of a file"), scope(chip=5):
+        pass
+    with pytest.raises(SettingError, match=r"expected a name$"), scope(target=Path("sm_80")):
+        pass
 
 
 def test_machine_without_a_chip_in_force_gets_its_default() -> None:
@@ -100,15 +138,15 @@ def test_a_stopped_launch_has_no_roofline() -> None:
 def test_checks_are_known_by_name() -> None:
     with profile(check="memcheck") as one, profile() as inherited:
         assert one.checks == inherited.checks == ("memcheck",)
-        assert names_of(active_checks("neuron")) == ("memcheck",)
+        assert names_of(active_checks("neuron")) == ("memcheck", "budget")
         with profile(check="initcheck, rangecheck"):
-            assert names_of(active_checks("neuron")) == ("memcheck", "initcheck", "rangecheck")
+            assert names_of(active_checks("neuron")) == ("memcheck", "budget", "initcheck", "rangecheck")
             assert active_checks("gpu") == in_force("gpu", ())
     with profile(check=["memcheck", " memcheck "]) as twice:
         assert twice.checks == ("memcheck",)
     with profile(check=[]) as none:
         assert none.checks == ()
-        assert names_of(active_checks("neuron")) == ("memcheck",)
+        assert names_of(active_checks("neuron")) == ("memcheck", "budget")
     with profile() as unsaid:
         assert unsaid.checks is None
         assert active_checks("neuron") == in_force("neuron")

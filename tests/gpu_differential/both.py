@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.counter_table import COUNTER_ROW
+from triptych.core.counters import Counters
 from triptych.core.dtypes import dtype_of
 from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
 from triptych.core.output import redirecting
@@ -25,6 +26,8 @@ Grid = tuple[int, ...]
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 NOT_COMPARED = ("threads.active_lanes",)
 """Derived from the counters that are compared."""
+FILE = "kernel.ptx"
+"""What the lines of PTX are called that names no source itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,17 @@ def place(arrays: Sequence[Given], space: AddressSpace) -> tuple[list[Argument],
     return arguments, memory
 
 
+def located(text: str) -> str:
+    """PTX in which each line's instructions come from that line, where it names no source; its lines stay."""
+    if ".loc" in text:
+        return text
+    lines = text.split("\n")
+    for number in range(1, len(lines)):
+        if lines[number - 1].rstrip().endswith(";"):  # else a statement may go on
+            lines[number] = f".loc 1 {number + 1} 0 {lines[number]}"
+    return "\n".join([*lines, f'.file 1 "{FILE}"', ""])
+
+
 def run_both(
     text: str,
     entry: str,
@@ -73,9 +87,10 @@ def run_both(
 ) -> Outcome:
     """Runs a kernel on both executors; the arrays given stay as they are. Fails where the two disagree.
 
-    `only` the executor `generated` or `oracle`: for launches that must fail. `counted`: compare the counters too.
+    `only` the executor `generated` or `oracle`: for launches that must fail. `counted`: compare the counters too, of
+    the launch and of each line.
     """
-    program = Program("gpu", text, "ptx", "sm_80")
+    program = Program("gpu", text if only else located(text), "ptx", "sm_80")
     arguments, fast = place(given, AddressSpace())
     _, slow = place(given, AddressSpace())
     launch = Launch(
@@ -90,18 +105,27 @@ def run_both(
     with redirecting(said.append):
         tally = run_launch_slowly(program, launch, slow)
     assert said == printed
-    assert tally.keys() <= COUNTER_ROW["gpu"].keys()
+    assert tally.counters.keys() <= COUNTER_ROW["gpu"].keys()
     arrays = [argument for argument in given if isinstance(argument, np.ndarray)]
     results: list[Array] = []
     for array, (storage, left), right in zip(arrays, fast.items(), slow.values(), strict=True):
         np.testing.assert_array_equal(left, right, err_msg=f"{entry}: {storage.name}")
         results.append(left.view(array.dtype).reshape(array.shape))
-    counters = {name: int(c.value) for name, c in record.counters.items() if name not in NOT_COMPARED}
-    differing = [n for n in sorted(counters.keys() | tally.keys()) if counters.get(n, 0) != tally.get(n, 0)]
-    assert not counted or not differing, _explain(entry, differing, counters, tally)
+    counters = _compared(record.counters)
+    if counted:
+        _compare(entry, counters, tally.counters)
+        lines = {(line.where, line.frames): _compared(line.counters) for line in record.lines}
+        assert lines.keys() == tally.lines.keys()
+        for line, own in lines.items():
+            _compare(f"{entry}, {line[0]}", own, tally.lines[line])
     return Outcome(tuple(results), counters, "".join(printed))
 
 
-def _explain(entry: str, names: Sequence[str], fast: Mapping[str, int], slow: Mapping[str, int]) -> str:
-    rows = [f"{name}: generated {fast.get(name, 0)}, oracle {slow.get(name, 0)}" for name in names]
-    return "\n  ".join([f"{entry}: counters differ", *rows])
+def _compared(counters: Counters) -> Mapping[str, int]:
+    return {name: int(c.value) for name, c in counters.items() if name not in NOT_COMPARED}
+
+
+def _compare(what: str, fast: Mapping[str, int], slow: Mapping[str, int]) -> None:
+    differing = [name for name in sorted(fast.keys() | slow.keys()) if fast.get(name, 0) != slow.get(name, 0)]
+    rows = [f"{name}: generated {fast.get(name, 0)}, oracle {slow.get(name, 0)}" for name in differing]
+    assert not rows, "\n  ".join([f"{what}: counters differ", *rows])

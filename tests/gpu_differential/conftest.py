@@ -10,7 +10,8 @@ import pytest
 
 from triptych.core.settings import scope
 
-sys.path.insert(0, str(Path(__file__).parent))  # the tests share `both.py`, which is no test
+for _folder in ("gpu_machine", "gpu_differential"):  # the tests share `waiting_kernels.py` and `both.py`
+    sys.path.insert(0, str(Path(__file__).parents[1] / _folder))
 
 
 @pytest.fixture(autouse=True)

@@ -110,3 +110,16 @@ def test_elements_are_counted() -> None:
     ):
         with pytest.raises(PtxSyntaxError, match="elements expected"):
             run_both(kernel(text), "copy", 1, 32, np.zeros(64), np.zeros(64))
+
+
+@pytest.mark.parametrize("space", ["shared", "local", "const", "param", "global", ""])
+def test_32_bytes_at_once_are_of_global_memory(space: str) -> None:
+    load = f"ld{'.' * bool(space)}{space}.v4.b64 {{%l0, %l1, %l2, %l3}}, [%l0];"
+    text = kernel(f".reg .b64 %l<4>; ld.param.u64 %l0, [from]; {load} st.global.v2.b64 [%d1], {{%l2, %l3}};")
+    source = np.arange(4, dtype=np.uint64)
+    if space in ("global", ""):
+        _, target = run_both(text, "copy", 1, 8, source, np.zeros((8, 2), np.uint64)).arrays
+        assert (target == [2, 3]).all()
+    else:
+        with pytest.raises(PtxSyntaxError, match="more than 16 bytes are of global memory alone"):
+            run_both(text, "copy", 1, 8, source, np.zeros((8, 2), np.uint64))

@@ -7,7 +7,7 @@ import pytest
 from both import HEADER, run_both
 
 import triptych as tt
-from triptych.core.errors import DeadlockError, KernelFault
+from triptych.core.errors import BarrierMisuse, DeadlockError, KernelFault
 
 SOURCE = r"""
 __device__ __forceinline__ void sync(int name, int threads) {
@@ -127,13 +127,13 @@ def test_a_barrier_for_those_that_a_guard_admits(text: str) -> None:
 BODIES = {
     "a barrier that nobody completes": ("setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 1, 96;", DeadlockError),
     "two barriers": ("setp.lt.u32 %p1, %r1, 32; @%p1 bra a; bar.sync 1; ret; a: bar.sync 2;", DeadlockError),
-    "a barrier too many": ("bar.sync 16;", KernelFault),
-    "a barrier too many, in a register": ("add.u32 %r2, %r1, 10; barrier.sync %r2, 64;", KernelFault),
-    "threads that are no warps": ("bar.sync 1, 33;", KernelFault),
-    "no threads": ("mov.u32 %r2, 0; bar.arrive 1, %r2;", KernelFault),
+    "a barrier too many": ("bar.sync 16;", BarrierMisuse),
+    "a barrier too many, in a register": ("add.u32 %r2, %r1, 10; barrier.sync %r2, 64;", BarrierMisuse),
+    "threads that are no warps": ("bar.sync 1, 33;", BarrierMisuse),
+    "no threads": ("mov.u32 %r2, 0; bar.arrive 1, %r2;", BarrierMisuse),
     "two numbers of threads": (
         "setp.lt.u32 %p1, %r1, 32; @%p1 bra a; bar.sync 1, 64; ret; a: bar.sync 1, 96;",
-        KernelFault,
+        BarrierMisuse,
     ),
     "lanes of a warp at two instructions": (
         "setp.lt.u32 %p1, %r1, 7; @%p1 bra a; bar.warp.sync -1; ret; a: vote.sync.ballot.b32 %r2, %p1, -1;",

@@ -291,3 +291,21 @@ def test_calls_by_hand() -> None:
         a = 2 * t + more(t) + 2 * t + (42 if t < 9 else 100)
         a = more(a) if t < 30 else 2 * a
         assert (y[t], y[128 + t]) == (a, a)
+
+
+@pytest.mark.parametrize("before", ["bra AROUND;", "call (%r1), twice, (%r1); bra AROUND;"])
+def test_a_call_that_nothing_reaches(before: str) -> None:
+    text = f"""{HEADER}
+.func (.param .b32 r) twice(.param .b32 a)
+{{ .reg .b32 %x; ld.param.b32 %x, [a]; shl.b32 %x, %x, 1; st.param.b32 [r], %x; ret; }}
+.visible .entry k(.param .u64 out)
+{{
+    .reg .b32 %r<2>; .reg .b64 %d<2>;
+    ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mad.wide.u32 %d0, %r0, 4, %d0; add.u32 %r1, %r0, 5;
+    {before}
+    call (%r1), twice, (%r1);
+    AROUND: st.global.u32 [%d0], %r1; ret;
+}}
+"""
+    (y,) = run_both(text, "k", 1, 32, np.zeros(32, np.uint32)).arrays
+    np.testing.assert_array_equal(y, (np.arange(32) + 5) * (2 if "call" in before else 1))

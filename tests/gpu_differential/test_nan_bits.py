@@ -31,6 +31,8 @@ MADE = [
     "st.global.f32 [%d1], %f3;",
     "add.f32 %f2, %f0, %f1; copysign.f32 %f2, %f1, %f2; st.global.f32 [%d1], %f2;",
     "lg2.approx.f32 %f2, %f0; st.global.f32 [%d1], %f2;",
+    "sqrt.rn.f32 %f2, %f0; st.global.f32 [%d1], %f2;",
+    "neg.f32 %f2, %f1; sqrt.approx.f32 %f2, %f2; st.global.f32 [%d1], %f2;",
     "mov.u32 %r3, 0; mov.f32 %f2, 0f00000000; AGAIN: add.f32 %f2, %f2, %f0; add.u32 %r3, %r3, 1; "
     "setp.lt.u32 %p2, %r3, 3; @%p2 bra AGAIN; st.global.f32 [%d1], %f2;",
     "mov.f32 %f2, %f0; mov.u32 %r3, 0; AGAIN: add.f32 %f2, %f2, %f1; add.u32 %r3, %r3, 1; "

@@ -1,4 +1,4 @@
-"""Special registers: both executors, and what the launch's shape says."""
+"""Special registers: both executors read each of the table alike, and as the launch's shape says."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import pytest
 from both import HEADER, run_both
 
 from triptych.core.errors import PtxSyntaxError, UnsupportedFeature
+from triptych.gpu.isa.special_registers import SPECIALS, Special, Varies
+from triptych.gpu.isa.types import PRED
+from triptych.gpu.syntax.names import is_special
 
 WORDS = {
     "%smid": 0, "%nsmid": 1, "%cluster_ctaid.x": 0, "%cluster_nctaid.y": 1, "%cluster_ctarank": 0,
@@ -16,19 +19,51 @@ WORDS = {
 GRID, BLOCK, DYNAMIC = 3, 48, 96
 
 
-def run(body: str) -> np.ndarray:
-    """Each thread's two words %r1 and %r2."""
+def run(body: str, block: tuple[int, ...] = (BLOCK,)) -> np.ndarray:
+    """Each thread's two words %r1 and %r2, block after block."""
+    threads = int(np.prod(block))
     text = f"""{HEADER}.shared .align 4 .b8 tile[256];
 .entry k(.param .u64 out)
 {{
 .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<8>;
-mov.u32 %r0, %tid.x; mov.u32 %r4, %ctaid.x; mad.lo.u32 %r0, %r4, {BLOCK}, %r0;
+mov.u32 %r0, %tid.z; mov.u32 %r4, %ntid.y; mov.u32 %r5, %tid.y; mad.lo.u32 %r0, %r0, %r4, %r5;
+mov.u32 %r4, %ntid.x; mov.u32 %r5, %tid.x; mad.lo.u32 %r0, %r0, %r4, %r5;
+mov.u32 %r4, %ctaid.x; mad.lo.u32 %r0, %r4, {threads}, %r0;
 ld.param.u64 %d0, [out]; mad.wide.u32 %d0, %r0, 8, %d0; mov.u32 %r1, 0; mov.u32 %r2, 0;
 {body}
 st.global.v2.b32 [%d0], {{%r1, %r2}}; ret;
 }}
 """
-    return run_both(text, "k", GRID, BLOCK, np.zeros((GRID * BLOCK, 2), np.uint32), shared_bytes=DYNAMIC).arrays[0]
+    return run_both(text, "k", GRID, block, np.zeros((GRID * threads, 2), np.uint32), shared_bytes=DYNAMIC).arrays[0]
+
+
+def read(special: Special) -> str:
+    """Its value, in %r1 and %r2."""
+    if special.type is PRED:
+        return f"mov.pred %p1, {special.name}; selp.b32 %r1, 1, 0, %p1;"
+    if special.type.bits == 64:
+        return f"mov.u64 %d1, {special.name}; mov.b64 {{%r1, %r2}}, %d1;"
+    return f"mov.u32 %r1, {special.name};"
+
+
+@pytest.mark.parametrize("block", [(32, 2, 2), (16, 4, 2)], ids=["warps in rows", "warps over rows"])
+@pytest.mark.parametrize("special", SPECIALS.values(), ids=SPECIALS)
+def test_each_of_the_table(special: Special, block: tuple[int, int, int]) -> None:
+    """Both executors know it, of its type, and it differs among the lanes of a warp as its row says."""
+    assert is_special(special.name)
+    steps = np.diff(run(read(special), block)[:, 0].reshape(-1, 32).astype(np.int64), axis=1)
+    in_rows = block[0] == 32
+    match special.varies:
+        case Varies.LANE:
+            assert (steps != 0).all()
+        case Varies.ROW:
+            assert (steps == 0).all() == (in_rows or special.name == "%tid.z")
+        case Varies.ALONG_ROW:
+            assert (steps == 1).all() == in_rows
+        case Varies.BY_LANE:
+            assert (steps == 1).all()
+        case Varies.UNIFORM | Varies.CLOCK:  # lanes that read a clock together read the same
+            assert (steps == 0).all()
 
 
 @pytest.mark.parametrize("name", WORDS)

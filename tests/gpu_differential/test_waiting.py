@@ -5,25 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from both import run_both
+from waiting_kernels import LOCKS, after_locks
 
 import triptych as tt
 
-SOURCE = r"""
+SOURCE = LOCKS + r"""
 #include <cooperative_groups.h>
-extern "C" __global__ void lock(int* lock, int* y) {
-  while (atomicCAS(lock, 0, 1) != 0);
-  y[0] = y[0] * 2 % 1000003 + 1; __threadfence();
-  atomicExch(lock, 0);
-}
-extern "C" __global__ void lock_with_flag(int* lock, int* y) {
-  bool done = false;
-  while (!done) {
-    if (atomicCAS(lock, 0, 1) == 0) {
-      *(volatile int*)y = *(volatile int*)y * 2 % 1000003 + 1;
-      __threadfence(); atomicExch(lock, 0); done = true;
-    }
-  }
-}
 extern "C" __global__ void chain(volatile int* turn, int* y) {  // threads in descending order
   int i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
   while (*turn != n - 1 - i);
@@ -57,10 +44,7 @@ def text() -> str:
 def test_locks(text: str, kernel: str, blocks: int, threads: int) -> None:
     zero = np.zeros(1, np.int32)
     lock, y = run_both(text, kernel, blocks, threads, zero, zero, counted=False).arrays
-    expected = 0
-    for _ in range(blocks * threads):
-        expected = (expected * 2) % 1000003 + 1
-    assert (lock[0], y[0]) == (0, expected)
+    assert (lock[0], y[0]) == after_locks(blocks * threads)
 
 
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 9), (2, 35)])

@@ -66,3 +66,18 @@ def test_a_shuffle_from_one_lane_that_is_known(lane: int) -> None:
     values = values_of(32, 1000)
     found = run(f"shfl.sync.idx.b32 %r2|%p2, %r1, {lane}, 31, -1;", 0xFFFF_FFFF, values)
     assert found == [(int(values[lane]), 1)] * 32
+
+
+@pytest.mark.parametrize("beside", ["", "shfl.sync.idx.b32 %r6, %r1, %r5, 31, %r4; xor.b32 %r2, %r2, %r6;"])
+@pytest.mark.parametrize("mask", MASKS)
+def test_shuffles_of_both_widths_by_lanes_that_vary(mask: int, beside: str) -> None:
+    """`match.all` of 64 bits takes them from the first lane of its mask, which here is a register's of every lane."""
+    values = values_of(64, 1)
+    vary = f"mov.u32 %r5, %laneid; and.b32 %r4, %r5, 0; or.b32 %r4, %r4, {mask};"
+    found = run(f"{vary} match.all.sync.b64 %r2|%p2, %d3, %r4; {beside}", mask, values)
+    own = int(values[0]) & 0xFFFF_FFFF if beside else 0
+    assert found == [(mask ^ own, 1)] * len(found)
+    values[(mask & -mask).bit_length() - 1] += np.uint64(1 << 40)
+    found = run(f"{vary} match.all.sync.b64 %r2|%p2, %d3, %r4; {beside}", mask, values)
+    agrees = mask & (mask - 1) == 0
+    assert found == [((mask if agrees else 0) ^ own, int(agrees))] * len(found)

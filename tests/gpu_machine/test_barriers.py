@@ -51,9 +51,11 @@ def test_who_waits_where() -> None:
     ],
 )
 def test_barriers_that_cannot_be(barrier: str, message: str) -> None:
-    with pytest.raises(tt.KernelFault, match=message) as caught:
+    with tt.profile(chip="h100") as profile, pytest.raises(tt.BarrierMisuse, match=message) as caught:
         tt.cuda.compile(SOURCE.format(barrier=barrier), arch="sm_80")["named"][1, 128](np.zeros(128, np.int32))
     assert caught.value.where is not None
+    (found,) = profile.findings
+    assert (found.check, found.severity, found.where) == ("synccheck", tt.Severity.ERROR, caught.value.where)
 
 
 def test_limits_of_local_and_static_shared_memory() -> None:

@@ -9,6 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 import triptych as tt
+from triptych.gpu.check.faults import TELLERS
+from triptych.gpu.lower.records import FaultKind
+from triptych.gpu.lower.scheduler import build_scheduler
 
 GUARD = "if (threadIdx.x == 5 && threadIdx.y == 3 && threadIdx.z == 1 && blockIdx.x == 1)"
 SOURCE = (
@@ -148,4 +151,19 @@ def test_a_trap_and_a_loop_without_an_end(module: tt.cuda.CudaModule) -> None:
     assert "of block (1,0,0) ran more than 1000 loop iterations" in hung.message
     (finding,) = launch.findings
     assert (finding.check, finding.where, finding.block) == ("budget", hung.where, IN_BLOCK)
-    assert launch.checks == ("memcheck", "assert", "trap", "budget", "deadlock", "viewcheck")
+    assert launch.checks == ("memcheck", "assert", "trap", "budget", "deadlock", "synccheck", "viewcheck")
+
+
+def test_every_kind_of_fault_has_what_tells_it() -> None:
+    assert TELLERS.keys() == set(FaultKind)
+
+
+def test_what_generated_code_records_is_a_kind() -> None:
+    code = str(build_scheduler())
+    calls = re.findall(r'call void @"triptych\.fault"\(ptr [^,]+, i64 ([^,]+),', code)
+    recorded = [FaultKind(int(kind)) for kind in calls]
+    barriers = {FaultKind.BARRIER_NUMBER, FaultKind.BARRIER_THREADS, FaultKind.BARRIER_MISMATCH}
+    assert set(recorded) == {FaultKind.BUDGET, FaultKind.DEADLOCK, *barriers}
+    resolve = code[code.index('@"triptych.resolve"') :].split("\n}")[0]
+    found = {FaultKind(kind) for kind in map(int, re.findall(r"ret i64 (\d+)", resolve)) if kind}
+    assert found == {FaultKind.OUT_OF_BOUNDS, FaultKind.READ_ONLY}

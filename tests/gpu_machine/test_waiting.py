@@ -6,24 +6,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from waiting_kernels import LOCKS, after_locks
 
 import triptych as tt
 
 SOURCE = r"""
-extern "C" __global__ void lock(int* lock, int* y) {
-  while (atomicCAS(lock, 0, 1) != 0);
-  y[0] = y[0] * 2 % 1000003 + 1; __threadfence();
-  atomicExch(lock, 0);
-}
-extern "C" __global__ void lock_with_flag(int* lock, int* y) {
-  bool done = false;
-  while (!done) {
-    if (atomicCAS(lock, 0, 1) == 0) {
-      *(volatile int*)y = *(volatile int*)y * 2 % 1000003 + 1;
-      __threadfence(); atomicExch(lock, 0); done = true;
-    }
-  }
-}
 extern "C" __global__ void exchange_lock(int* lock, int* y) {
   while (atomicExch(lock, 1) != 0) __nanosleep(100);
   y[0] = y[0] * 2 % 1000003 + 1; __threadfence();
@@ -126,6 +113,11 @@ def module() -> tt.cuda.CudaModule:
     return tt.cuda.compile(SOURCE, arch="sm_80")
 
 
+@pytest.fixture(scope="module")
+def locks() -> tt.cuda.CudaModule:
+    return tt.cuda.compile(LOCKS, arch="sm_80")
+
+
 @pytest.fixture(autouse=True, params=[1, 2], ids=["one worker", "two workers"])
 def workers(request: pytest.FixtureRequest) -> Iterator[None]:
     with tt.scope(workers=request.param, budget=BUDGET):
@@ -138,13 +130,12 @@ def zeros(count: int = 1) -> NDArray[np.int32]:
 
 @pytest.mark.parametrize("kernel", ["lock", "lock_with_flag", "exchange_lock", "lock_in_functions"])
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 32), (1, 7), (3, 96), (8, 33)])
-def test_a_lock_that_all_threads_take(kernel: str, blocks: int, threads: int, module: tt.cuda.CudaModule) -> None:
+def test_a_lock_that_all_threads_take(
+    kernel: str, blocks: int, threads: int, module: tt.cuda.CudaModule, locks: tt.cuda.CudaModule
+) -> None:
     lock, y = zeros(), zeros()
-    module[kernel][blocks, threads](lock, y)
-    expected = 0
-    for _ in range(blocks * threads):
-        expected = (expected * 2) % 1000003 + 1
-    assert (lock[0], y[0]) == (0, expected)
+    (locks if kernel in ("lock", "lock_with_flag") else module)[kernel][blocks, threads](lock, y)
+    assert (lock[0], y[0]) == after_locks(blocks * threads)
 
 
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 64), (5, 40)])
@@ -218,8 +209,8 @@ def test_waiting_in_vain(module: tt.cuda.CudaModule) -> None:
     first, *places = caught.value.message.splitlines()
     assert first == f"kernel in_vain: all threads wait for others, for more than {BUDGET} loop iterations:"
     assert sorted(re.sub(r", \S*/", ", ", place) for place in places) == [
-        "  32 threads loop at 'ld.volatile.global.u32', test_waiting.py:115",
-        "  32 threads wait at 'bar.sync' (barrier 0: 32 threads of the block have arrived), test_waiting.py:116",
+        "  32 threads loop at 'ld.volatile.global.u32', test_waiting.py:102",
+        "  32 threads wait at 'bar.sync' (barrier 0: 32 threads of the block have arrived), test_waiting.py:103",
     ]
     assert caught.value.thread is None
 

@@ -75,3 +75,8 @@ def some_opcodes_of(row: Row, most: int) -> list[str]:
     picked = [[kinds[i % len(kinds)] for kinds in choices] for i in range(widest)]
     picked += [list(map(source.choice, choices)) for _ in range(most - widest)]
     return list(dict.fromkeys(_write(row, parts) for parts in picked))
+
+
+def random_opcode_of(row: Row, source: random.Random) -> str:
+    """An opcode of a row at random."""
+    return _write(row, map(source.choice, _choices(row)))

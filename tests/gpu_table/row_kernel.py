@@ -213,7 +213,7 @@ def run_text(text: str, inputs: Lanes, shape: tuple[int, int]) -> tuple[Lanes, L
     """
     results: list[Lanes] = []
     counters: list[Mapping[str, int]] = []
-    for execute in (_run_generated, run_launch_slowly):
+    for execute in (_run_generated, _run_slowly):
         output, tally = _run_by(execute, text, inputs, shape)
         counters.append(tally)
         results.append(output)
@@ -241,6 +241,10 @@ def _run_by(execute: Execute, text: str, inputs: Lanes, shape: tuple[int, int]) 
 def _run_generated(program: Program, launch: Launch, memory: Mapping[Storage, NDArray[np.uint8]]) -> Mapping[str, int]:
     record = run_launch(program, launch, memory)
     return {name: int(c.value) for name, c in record.counters.items() if name != "threads.active_lanes"}
+
+
+def _run_slowly(program: Program, launch: Launch, memory: Mapping[Storage, NDArray[np.uint8]]) -> Mapping[str, int]:
+    return run_launch_slowly(program, launch, memory).counters
 
 
 def _fill_inputs(writer: _Writer, seed: str) -> Lanes:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from opcodes import some_opcodes_of
 
+from triptych.core.counter_table import COUNTER_ROW
 from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.isa import TABLE, Effect, Form, Row, find_form
 from triptych.gpu.isa.binding import bind
@@ -125,3 +126,34 @@ def test_the_membermask_is_the_last_operand() -> None:
     assert bind(instruction("activemask.b32 %r1;")).membermask is None
     with pytest.raises(UnsupportedInstruction, match="takes the operands 'membermask:u32'"):
         bind(instruction("bar.warp.sync;"))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "counter", "flops"),
+    [
+        ("add.f32", "flops.f32", 1), ("fma.rn.f64", "flops.f64", 2), ("add.f16", "flops.f16", 1),
+        ("fma.rn.f16x2", "flops.f16", 4), ("mul.bf16x2", "flops.bf16", 2), ("fma.rn.f32x2", "flops.f32", 4),
+        ("div.rn.f32", "flops.f32", 1), ("ex2.approx.f16x2", "flops.f16", 2),
+    ],
+)  # fmt: skip
+def test_where_flops_go(opcode: str, counter: str, flops: int) -> None:
+    mnemonic, *modifiers = opcode.split(".")
+    form = find_form(mnemonic, tuple(modifiers))
+    assert form is not None
+    assert (form.flop_counter, form.flops) == (counter, flops)
+
+
+def test_a_row_may_name_the_pipe_of_its_flops() -> None:
+    form = find_form("fma", ("rn", "f16"))
+    assert form is not None
+    assert replace(form, row=replace(form.row, flop_pipe="tensor.f16")).flop_counter == "flops.tensor.f16"
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row.flops], ids=lambda row: row.syntax)
+def test_flops_go_to_a_counter_that_there_is(row: Row) -> None:
+    for opcode in some_opcodes_of(row, 100):
+        mnemonic, *modifiers = opcode.split(".")
+        form = find_form(mnemonic, tuple(modifiers))
+        assert form is not None
+        assert form.flop_counter in COUNTER_ROW["gpu"], opcode
+        assert form.flops > 0

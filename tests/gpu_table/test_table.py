@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from opcodes import read_opcode, some_opcodes_of
 
+from triptych.gpu import isa
 from triptych.gpu.isa import MODULES, TABLE, Row, find_form
 from triptych.gpu.syntax import parse, print_instruction
 from triptych.gpu.syntax.ast import Instruction
@@ -63,3 +65,13 @@ def test_every_module_holds_rows_with_a_summary_and_a_section() -> None:
 def test_no_two_rows_are_the_same() -> None:
     keys = [(row.syntax, row.type_slots, tuple(row.groups.items())) for row in TABLE]
     assert len(set(map(str, keys))) == len(keys)
+
+
+def test_the_package_says_which_file_has_a_section() -> None:
+    text = re.sub(r"\n {9,}", " ", isa.__doc__ or "")
+    told = dict(re.findall(r"^ {4}([\d.]+) +(.*)$", text, re.MULTILINE))
+    found: dict[str, set[str]] = {}
+    for row in TABLE:
+        file = row.meaning.__module__.rpartition(".")[2] + ".py"
+        found.setdefault(".".join(row.section.split(".")[:3]), set()).add(file)
+    assert {section: set(re.findall(r"\w+\.py", files)) for section, files in told.items() if section != "10"} == found

@@ -11,6 +11,7 @@ from triptych.chips import load
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.errors import UsageError
 from triptych.core.launches import LaunchRecord
+from triptych.core.plan import LaunchShape
 from triptych.model import Roofline, place
 
 N = 1 << 20
@@ -29,7 +30,8 @@ def record(
     provenance = Provenance.COUNTED_PTX if machine == "gpu" else Provenance.COUNTED_NKI
     by_name = {name: Counter(value, "units", provenance) for name, value in counters.items()}
     language = "cuda" if machine == "gpu" else "nki"
-    return LaunchRecord("k", machine, language, target, (blocks, 1, 1), (256, 1, 1), 0, Counters(by_name), ())
+    shape = LaunchShape((blocks, 1, 1), (256, 1, 1))
+    return LaunchRecord("k", machine, language, target, shape, 0, Counters(by_name), ())
 
 
 def seconds(roofline: Roofline) -> dict[str, float]:

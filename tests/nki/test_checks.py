@@ -85,6 +85,9 @@ def test_an_output_that_is_only_half_stored(trn2: Profile) -> None:
     result = kernel(np.zeros((8, 8), np.float32))
     assert np.isnan(result[4:]).all()
     assert "32 of 64 elements of the output" in checks(trn2)["outputcheck"]
+    (where,) = (one.where for one in trn2.launches[-1].findings if one.check == "outputcheck")
+    assert where is not None
+    assert (where.file, where.text.partition(" = nl.ndarray")[0]) == (__file__, "out")
 
 
 def test_programs_that_store_the_same_elements(trn2: Profile) -> None:
@@ -178,7 +181,7 @@ SEEN = {"initcheck", "outputcheck", "psumcheck", "rangecheck"}
 def test_all_checks_look_where_none_is_asked_for(trn2: Profile) -> None:
     everything_wrong(np.full((8, 8), 3.0, np.float32))
     assert {*checks(trn2)} == SEEN
-    assert SEEN | {"memcheck", "racecheck", "nki.generation"} == {*trn2.launches[-1].checks}
+    assert SEEN | {"memcheck", "budget", "racecheck", "nki.generation"} == {*trn2.launches[-1].checks}
 
 
 @pytest.mark.parametrize("asked", ["", "memcheck", "initcheck", "outputcheck,psumcheck", "rangecheck,racecheck"])
@@ -188,7 +191,7 @@ def test_only_the_checks_asked_for_look(asked: str) -> None:
         result = everything_wrong(np.full((8, 8), 3.0, np.float32))
     (launch,) = recorded.launches
     assert {finding.check for finding in launch.findings} == names & SEEN
-    assert {*launch.checks} == names | {"memcheck"}
+    assert {*launch.checks} == names | {"memcheck", "budget"}
     with profile(chip="trn2"):
         assert np.array_equal(result, everything_wrong(np.full((8, 8), 3.0, np.float32)), equal_nan=True)
 

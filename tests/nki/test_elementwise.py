@@ -331,3 +331,30 @@ def test_bits_of_both_signs() -> None:
     a = np.array([[-1, -2, 5, 1 << 30]], np.int32)
     b = np.array([[0xFFFFFFFF, 0xFFFF0000, 4, 0xC0000000]], np.uint32)
     assert kernel(a, b).tolist() == [[-1, -65536, 4, 1 << 30]]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("int32", "uint32"), ("uint32", "int32"), ("int8", "uint8"), ("uint16", "int16")]
+)
+def test_bits_into_a_tile_of_the_other_signedness(source: str, target: str) -> None:
+    """A bit operation's result is no number: nothing saturates."""
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> tuple[NkiTensor, ...]:
+        dtype = getattr(nl, target)
+        tile = nl.load(a)
+        results = (
+            nl.invert(tile, dtype=dtype), nl.bitwise_or(tile, tile, dtype=dtype), nl.left_shift(tile, 1, dtype=dtype),
+        )  # fmt: skip
+        outs = tuple(nl.ndarray(a.shape, dtype=dtype, buffer=nl.shared_hbm) for _ in results)
+        for out, result in zip(outs, results, strict=True):
+            nl.store(out, result)
+        return outs
+
+    limits = np.iinfo(source)
+    a = np.array([[limits.min, limits.max, 0, 1, limits.max // 2 + 1, limits.max - 1]], source)
+    unsigned = a.view(f"u{a.itemsize}")
+    inverted, same, shifted = (result.view(unsigned.dtype) for result in kernel(a))
+    assert np.array_equal(inverted, ~unsigned)
+    assert np.array_equal(same, unsigned)
+    assert np.array_equal(shifted, unsigned << unsigned.dtype.type(1))

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import inspect
 import re
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 import triptych as tt
-from triptych.core.errors import NkiError, NkiLimitError, TriptychError, UnknownName, UnknownNkiName, UnsupportedFeature
+from triptych.core.errors import (
+    BudgetExceeded,
+    NkiError,
+    NkiLimitError,
+    TriptychError,
+    UnknownName,
+    UnknownNkiName,
+    UnsupportedFeature,
+)
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
-from triptych.languages.nki import nki, nki_beta1
+from triptych.languages.nki import nki, nki_beta1, spinning
 from triptych.languages.nki.kernel import Kernel
 from triptych.languages.nki.tensors import NkiTensor
 
@@ -321,8 +331,13 @@ def test_a_loop_that_never_ends_is_stopped() -> None:
             nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.sbuf)
 
     for body in (endless, allocating):
-        with tt.scope(trace_limit=100), pytest.raises(NkiError) as caught:
+        with tt.profile() as profile, tt.scope(trace_limit=100), pytest.raises(BudgetExceeded) as caught:
             nki.jit(body)(np.ones((8, 8), np.float32))
+        (stopped,) = profile.launches
+        assert (stopped.kernel, stopped.language, stopped.stopped) == (body.__name__, "nki", True)
+        (finding,) = stopped.findings
+        assert (finding.check, finding.message, finding.where) == ("budget", caught.value.message, caught.value.where)
+        assert caught.value.kernel == body.__name__
         message = f"kernel {body.__name__}: its trace has more than 100 instructions and tensors"
         assert caught.value.message == message
         assert caught.value.where is not None
@@ -338,3 +353,52 @@ def _copy(a: NkiTensor) -> NkiTensor:
     nisa.dma_copy(dst=tile, src=a)
     nisa.dma_copy(dst=out, src=tile)
     return out
+
+
+@pytest.mark.parametrize("in_another_thread", [False, True])
+def test_python_that_spins_without_an_instruction_is_stopped(in_another_thread: bool) -> None:
+    def spin(a: NkiTensor) -> NkiTensor:
+        while True:
+            pass
+
+    def swallow(a: NkiTensor) -> NkiTensor:
+        while True:
+            try:
+                nl.par_dim(3)  # the language's own code, which records nothing
+            except Exception:
+                continue
+
+    def refused(body: Callable[..., object]) -> BudgetExceeded:
+        with tt.profile() as profile, tt.scope(budget=1), pytest.raises(BudgetExceeded) as caught:
+            nki.jit(body)(np.ones((8, 8), np.float32))
+        assert [one.stopped for one in profile.launches] == [True]
+        return caught.value
+
+    for body in (spin, swallow):
+        if in_another_thread:
+            with ThreadPoolExecutor(1) as pool:
+                error = pool.submit(refused, body).result()
+        else:
+            error = refused(body)
+        said = f"kernel {body.__name__}: it ran for 0.5 s without an instruction or a tensor and was stopped"
+        assert error.message == said
+        lines, first = inspect.getsourcelines(body)
+        assert error.where is not None
+        assert error.where.file == __file__
+        assert error.where.line in range(first + 1, first + len(lines))
+        assert error.hint is not None
+        assert "TRIPTYCH_BUDGET" in error.hint
+    nki.jit(_copy)(np.ones((8, 8), np.float32))  # what comes after is not stopped
+
+
+def test_python_that_sleeps_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is the thread's own time on a processor."""
+    monkeypatch.setattr(spinning, "_LEAST_S", 0.0)
+    with tt.scope(budget=100_000):
+
+        @nki.jit
+        def kernel(a: NkiTensor) -> NkiTensor:
+            time.sleep(0.3)
+            return _copy(a)
+
+        kernel(np.ones((8, 8), np.float32))

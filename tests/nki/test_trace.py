@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from triptych.core.counters import Provenance
 from triptych.core.dtypes import dtype_of
 from triptych.core.errors import ArgumentError, LaunchError, MemoryFault, NkiError, PlanError, TriptychError
 from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
-from triptych.core.launches import LaunchRecord
+from triptych.core.launches import Observed
 from triptych.core.plan import Launch, Program, Scalar
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
@@ -62,7 +63,7 @@ class Call:
         self.handles = tuple(handle for handle, _ in pairs)
         self.memory: dict[Storage, NDArray[np.uint8]] = {handle.storage: data for handle, data in pairs}
 
-    def launch(self, program: Program | None = None, **changes: Any) -> LaunchRecord:  # noqa: ANN401  # fields of Launch
+    def launch(self, program: Program | None = None, **changes: Any) -> Observed:  # noqa: ANN401  # fields of Launch
         launch = Launch("kernel", "kernel", (1, 1, 1), (1, 1, 1), self.handles)
         return run_launch(program or self.capture.program, replace(launch, **changes), self.memory)
 
@@ -84,7 +85,7 @@ def test_the_machine_needs_no_language() -> None:
     rows, columns = np.arange(32)[:, None], np.arange(16)[None, :]
     expected = np.where(columns > rows, np.exp(product * 0.25), -np.inf)
     np.testing.assert_allclose(call.out, expected, rtol=1e-5)
-    assert (record.machine, record.language, record.kernel) == ("neuron", "nki", "kernel")
+    assert record.counters["flops.tensor.f32"].provenance is Provenance.COUNTED_NKI
 
 
 def test_a_handle_is_captured_without_data() -> None:
@@ -98,6 +99,8 @@ def test_wrong_launches() -> None:
     a, b, out = call.handles
     rows: list[tuple[dict[str, Any], type[TriptychError], str]] = [
         ({"grid": (2, 1, 1)}, LaunchError, "was made for the grid"),
+        ({"block": (32, 1, 1)}, LaunchError, "a launch on a NeuronCore has a grid alone"),
+        ({"cluster": (2, 1, 1)}, LaunchError, "has a grid alone"),
         ({"arguments": (a, b)}, ArgumentError, "takes 3 tensors; the launch has 2"),
         ({"arguments": (a, b, Scalar(dtype_of("f32"), 1.0))}, ArgumentError, "must be a tensor"),
         ({"arguments": (b, a, out)}, ArgumentError, "the trace was made for f32"),

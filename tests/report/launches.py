@@ -8,10 +8,12 @@ from triptych.chips import load
 from triptych.core.checks import Severity, in_force, names_of
 from triptych.core.counters import counters_of
 from triptych.core.launches import Finding, LaunchRecord, Line
+from triptych.core.plan import LaunchShape
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 
 N = 1 << 20
+SHAPE = LaunchShape((4096, 1, 1), (256, 1, 1))
 GPU_CHECKS = names_of(in_force("gpu"))
 VEC_ADD: Mapping[str, int] = {
     "instructions.warp": N // 32 * 14,
@@ -47,10 +49,12 @@ def gpu_launch(
     lines: tuple[Line, ...] = (),
     findings: tuple[Finding, ...] = (),
     stopped: bool = False,
+    shape: LaunchShape = SHAPE,
+    call_site: SourceLocation | None = None,
 ) -> LaunchReport:
     record = LaunchRecord(
-        kernel, "gpu", "cuda", target, (4096, 1, 1), (256, 1, 1), 0, counters_of("gpu", values), lines, findings,
-        GPU_CHECKS, stopped,
+        kernel, "gpu", "cuda", target, shape, 0, counters_of("gpu", values), lines, findings,
+        GPU_CHECKS, call_site, stopped,
     )  # fmt: skip
     return LaunchReport(record, load(chip))
 
@@ -61,9 +65,8 @@ def stopped_launch() -> LaunchReport:
 
 def nki_launch(lines: tuple[Line, ...] = ()) -> LaunchReport:
     counted = counters_of("neuron", NKI_ADD)
-    return LaunchReport(
-        LaunchRecord("vec_add", "neuron", "nki", "trn2", (1, 1, 1), (1, 1, 1), 0, counted, lines), load("trn2")
-    )
+    record = LaunchRecord("vec_add", "neuron", "nki", "trn2", LaunchShape((1, 1, 1)), 0, counted, lines)
+    return LaunchReport(record, load("trn2"))
 
 
 def line(file: str, number: int, values: Mapping[str, int], *frames: SourceLocation, machine: str = "gpu") -> Line:

@@ -11,6 +11,8 @@ from launches import VEC_ADD, finding, gpu_launch, line, nki_launch
 from triptych.core.checks import Severity
 from triptych.core.counters import Counters, counters_of
 from triptych.core.launches import LaunchRecord
+from triptych.core.plan import LaunchShape
+from triptych.core.source import SourceLocation
 from triptych.report.groups import groups_of, identity
 
 
@@ -37,10 +39,16 @@ def test_what_tells_launches_apart() -> None:
 def other_value(value: object) -> object:
     """A value of the same type that is another one."""
     match value:
+        case bool():
+            return not value
         case int():
             return value + 1
         case str():
             return f"other {value}"
+        case LaunchShape(grid):
+            return LaunchShape(grid, cooperative=True)
+        case None:
+            return SourceLocation("x.py", 3)
         case Counters():
             return counters_of("gpu", {"barriers": 1})
         case tuple():

@@ -199,7 +199,7 @@ def test_the_error_that_ended_the_script() -> None:
     error = MemoryFault("bad store\nof 4 bytes", where=SourceLocation("k.cu", 7), hint="look at <i>")
     parsed = Parsed(rendered([], exit_status=1, error=error))
     assert "MemoryFault ended the script: bad store of 4 bytes at k.cu:7 look at <i>" in parsed.text
-    assert "The script launched no kernel that finished." in parsed.text
+    assert "The script ended with an error before any kernel had run to its end." in parsed.text
     assert "ValueError ended the script: <b>" in Parsed(rendered([], exit_status=1, error=ValueError("<b>"))).text
 
 

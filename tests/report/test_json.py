@@ -15,6 +15,7 @@ from triptych.core.counter_table import Provenance
 from triptych.core.errors import MemoryFault
 from triptych.core.languages import LANGUAGES
 from triptych.core.launches import Finding
+from triptych.core.memory_access import MemoryAccess
 from triptych.core.source import SourceLocation
 from triptych.report import document, dumps, is_clean, schema
 
@@ -54,6 +55,7 @@ def test_a_document_follows_the_schema() -> None:
     validate(value)
     launch = value["launches"][0]
     assert value["schema"] == "triptych.run/1"
+    assert (launch["cluster"], launch["cooperative"], launch["call_site"]) == ([1, 1, 1], False, None)
     assert launch["counters"]["flops.f32"] == {"value": 1048576, "unit": "FLOPs", "provenance": "counted on PTX"}
     assert launch["roofline"]["intensity"] == 1 / 12
     assert launch["roofline"]["bytes"] == 12582912
@@ -74,7 +76,7 @@ def test_a_document_follows_the_schema() -> None:
 def test_what_a_fault_of_memory_knows() -> None:
     fault = MemoryFault(
         "bad store", hint="look", thread=(1, 0, 0), block=(2, 0, 0),
-        access="store", space="global", address=2**40, bytes=4, allocation="out",
+        memory=MemoryAccess("store", "global", 2**40, 4, "out"),
     )  # fmt: skip
     launch = gpu_launch(values={}, findings=(Finding.of_fault(fault),), stopped=True)
     value = document([launch], script="x.py", arguments=[], exit_status=1, error=fault)

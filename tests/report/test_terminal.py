@@ -192,4 +192,4 @@ def test_inlined_lines_are_one_line() -> None:
 def test_a_script_whose_launch_failed_launched_something() -> None:
     stream = io.StringIO()
     Console(file=stream, width=80).print(report([], 80, failed=True))
-    assert "launched no kernel that finished" in stream.getvalue()
+    assert "ended with an error before any kernel had run to its end" in stream.getvalue()

@@ -10,7 +10,7 @@ import pytest
 
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.handles import Handle, Storage
-from triptych.core.launches import LaunchRecord
+from triptych.core.launches import Observed
 from triptych.core.plan import Launch, Program
 from triptych.execution import nodes
 from triptych.execution.host_memory import Bytes
@@ -39,25 +39,13 @@ class Recorder:
     programs: list[Program] = field(default_factory=list[Program])
     launches: list[Launch] = field(default_factory=list[Launch])
 
-    def execute(
-        self, program: Program, launch: Launch, memory: Mapping[Storage, Bytes], _: DeviceMemory
-    ) -> LaunchRecord:
+    def execute(self, program: Program, launch: Launch, memory: Mapping[Storage, Bytes], _: DeviceMemory) -> Observed:
         self.programs.append(program)
         self.launches.append(launch)
         assert all(argument.storage in memory for argument in launch.arguments if isinstance(argument, Handle))
         moved = launch.grid[0] * launch.block[0] * 4
         counters = Counters({"global.load.compulsory_bytes": Counter(moved, "bytes", Provenance.COUNTED_PTX)})
-        return LaunchRecord(
-            kernel=launch.entry,
-            machine=program.machine,
-            language=program.language,
-            target=program.target,
-            grid=launch.grid,
-            block=launch.block,
-            shared_bytes=launch.shared_bytes,
-            counters=counters,
-            lines=(),
-        )
+        return Observed(counters)
 
 
 @pytest.fixture

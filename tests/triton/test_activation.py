@@ -21,6 +21,7 @@ import triton.backends
 from triton.runtime import autotuner, jit
 
 import triptych
+from triptych import chips
 from triptych.core.errors import UnknownName, UnsupportedFeature, UsageError
 from triptych.execution.profile import active_chip, active_target
 from triptych.languages.triton import activate, deactivate, internals
@@ -226,6 +227,8 @@ def test_the_chip_of_an_activation_is_in_force_for_profiles_too() -> None:
         with activate(target="sm_89"):
             assert (active_chip().name, active_target()) == ("h100", "sm_89")
         assert (active_chip().name, active_target()) == ("a100-80", "sm_80")
+    with activate(chip=Path(chips.__file__).parent / "data" / "t4.toml"):
+        assert (active_chip().name, active_target()) == ("t4", "sm_75")
     with triptych.profile() as outer, activate(chip="a100-80"):
         assert outer.chip.name == "h100"  # it was opened before
         assert (active_chip().name, active_target()) == ("a100-80", "sm_80")

@@ -109,7 +109,9 @@ def test_grid_is_a_function_of_the_constants(recorder: Any) -> None:
 
 def test_no_blocks_are_no_launch(recorder: Any) -> None:
     x, y, out = arrays(3)
-    add[(0,)](x, y, out, 0, BLOCK=1024)
+    with pytest.warns(RuntimeWarning, match=r"grid \(0, 1, 1\) of kernel 'add' has no blocks") as caught:
+        add[(0,)](x, y, out, 0, BLOCK=1024)
+    assert caught[0].filename == __file__
     assert recorder.launches == []
 
 
@@ -119,6 +121,33 @@ def test_views_keep_their_offset(recorder: Any) -> None:
     first, second = recorder.launches[0].arguments[:2]
     assert (first.offset, first.shape) == (4, (4095,))
     assert (second.offset, second.strides) == (0, (8,))
+
+
+@jit
+def copy_strided(x, stride, out, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out + offsets, tl.load(x + offsets * stride, mask=offsets < n), mask=offsets < n)
+
+
+@pytest.mark.parametrize("of_torch", [False, True])
+def test_an_array_with_gaps_is_remarked_unless_its_strides_are_passed(active: None, of_torch: bool) -> None:
+    whole = np.arange(256, dtype=np.float32).reshape(64, 4)
+    source: Any = pytest.importorskip("torch").from_numpy(whole) if of_torch else whole
+    out = np.zeros(64, np.float32)
+    with profile() as recorded:
+        copy[(1,)](source[:, 1], out, BLOCK=64)
+        copy_strided[(1,)](source[:, 1], 4, out, 64, BLOCK=64)
+        assert np.array_equal(out, whole[:, 1])
+        copy[(1,)](source[32:].reshape(-1), out, BLOCK=64)
+        copy_strided[(1,)](source.T, 3, out, 20, BLOCK=64)
+        copy_strided[(1,)](source.T, 3, out, 20, BLOCK=4)
+    told = [launch.remarks for launch in recorded.launches]
+    assert [len(remarks) for remarks in told] == [1, 0, 0, 1, 0], "4 as a constant is as good"
+    assert "copy got the address of `source`, an array of shape (64,) with gaps" in told[0][0]
+    assert "strides (4,)" in told[0][0]
+    assert "`x`, an array of shape (4, 64)" in told[3][0]
+    assert "strides (1, 4)" in told[3][0]
+    assert told[0][0] in recorded.launches[0].notes
 
 
 def test_triptych_arrays_and_handles(recorder: Any) -> None:
@@ -256,6 +285,8 @@ def test_scratch_comes_from_the_users_allocator(recorder: Any) -> None:
         (np.zeros(4, np.complex64), "complex64"),
         (np.zeros(4, [("a", "f4")]), "element type"),
         (np.array(["text"]), "<U4"),
+        (2**70, "no integer of Triton holds 1180591620717411303424"),
+        (-(2**63) - 1, "no integer of Triton holds"),
     ],
 )
 def test_wrong_arguments_are_named(recorder: Any, value: object, reason: str) -> None:

@@ -4,8 +4,8 @@
 standard library.
 """
 
-from triptych.chips.catalogue import DEFAULT_BY_MACHINE, load, names, targets
+from triptych.chips.catalogue import DEFAULT_BY_MACHINE, ChipChoice, load, names, targets
 from triptych.chips.chip import Chip, GpuChip, NeuronChip
 from triptych.chips.facts import Fact
 
-__all__ = ["DEFAULT_BY_MACHINE", "Chip", "Fact", "GpuChip", "NeuronChip", "load", "names", "targets"]
+__all__ = ["DEFAULT_BY_MACHINE", "Chip", "ChipChoice", "Fact", "GpuChip", "NeuronChip", "load", "names", "targets"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from triptych.chips.chip import Chip
+from triptych.chips.chip import Chip, GpuChip, NeuronChip
 from triptych.chips.reading import aliases_of, read
-from triptych.core.errors import ChipError, UnknownName
+from triptych.core.errors import ChipError, UnknownName, UsageError
 from triptych.core.source import SourceLocation, home_expanded
 
 _FOLDER = Path(__file__).parent / "data"
@@ -17,6 +18,11 @@ DEFAULT_BY_MACHINE: Mapping[str, str] = {"gpu": "h100", "neuron": "trn2"}
 """The chip on which a launch is placed where nobody named one for its machine."""
 
 
+ChipChoice = str | os.PathLike[str] | Chip
+"""What stands for a chip wherever one is asked for: its name, the path of a TOML file, or the chip itself."""
+
+
+@cache
 def names() -> tuple[str, ...]:
     """The names of the chips that come with triptych, sorted."""
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
@@ -29,23 +35,37 @@ def targets(machine: str) -> tuple[str, ...]:
     return tuple(sorted({chip.target for chip in chips if chip.machine == machine}))
 
 
-def load(name_or_path: str) -> Chip:
-    """The chip of a name (`h100`, `H100 SXM` …) or of a TOML file of the user's own.
+def load(chip: ChipChoice) -> Chip:
+    """The chip of a name (`h100`, `H100 SXM` …), or of a TOML file of the user's own, which is read each time.
+
+    A text that ends in `.toml` or has a slash in it is a path, as any `pathlib.Path` is. A chip is given back.
 
     Raises:
         UnknownName: where no chip has that name.
         ChipError: where the file cannot be read, or holds something that cannot be.
+        UsageError: for anything else.
     """
-    path = home_expanded(name_or_path)
-    if path.suffix == ".toml" or "/" in name_or_path:
-        return _load_file(path)
-    key = name_or_path.strip().lower().replace(" ", "-").replace("_", "-")
-    known = names()
-    if key in known:
+    match chip:
+        case GpuChip() | NeuronChip():
+            return chip
+        case os.PathLike():
+            return _load_file(home_expanded(chip))
+        case str():
+            return _load_file(home_expanded(chip)) if chip.endswith(".toml") or "/" in chip else _load_named(chip)
+    raise UsageError(
+        f"a {type(chip).__name__}, {chip!r}, stands for no chip", hint="give its name or the path of a TOML file"
+    )
+
+
+def _load_named(name: str) -> Chip:
+    key = name.strip().lower().replace(" ", "-").replace("_", "-")
+    if key in names():
         return _load_built_in(key)
-    found = _aliases().get(key)
+    aliases = _aliases()
+    # `trainium-3` is `trainium3`: where a hyphen stands is nobody's to remember.
+    found = aliases.get(key) or aliases.get(key.replace("-", ""))
     if found is None:
-        raise UnknownName.of("chip", name_or_path, known)
+        raise UnknownName.of("chip", name, names(), aliases=aliases)
     return _load_built_in(found)
 
 

@@ -47,6 +47,11 @@ class GpuChip:
         return f"<{self.name}: {self.title}>"
 
     @property
+    def described(self) -> str:
+        """What the figures are of: the whole chip."""
+        return self.title
+
+    @property
     def machine(self) -> str:
         """The machine that runs this chip's programs."""
         return "gpu"
@@ -112,6 +117,11 @@ class NeuronChip:
     def __repr__(self) -> str:
         """The name and the title."""
         return f"<{self.name}: {self.title}>"
+
+    @property
+    def described(self) -> str:
+        """What the figures are of: a core of the chip, with its share of the memory."""
+        return self.title if self.core_count == 1 else f"{self.title}, one of its {self.core_count} NeuronCores"
 
     @property
     def machine(self) -> str:

@@ -42,9 +42,10 @@ def read(text: str, file: str) -> Chip:
     """
     table = _parse(text, file)
     reader = _Reader(file)
-    family = reader.word(table, "family")
+    families = f"one of {', '.join(map(repr, FIELDS))}"
+    family = reader.word(table, "family", families)
     if family not in FIELDS:
-        raise reader.error("family", f"is {family!r}; expected one of {', '.join(map(repr, FIELDS))}")
+        raise reader.error("family", f"is {family!r}; expected {families}")
     reader.reject_unknown(table, (*IDENTITY, *(field.key for field in FIELDS[family]), PEAKS))
     name, title = reader.word(table, "name"), reader.word(table, "title")
     facts = reader.facts(table, FIELDS[family])
@@ -86,12 +87,12 @@ class _Reader:
     def error(self, key: str, problem: str, hint: str | None = None) -> ChipError:
         return ChipError(f"key '{key}': {problem}", where=SourceLocation(self._file, 0), hint=hint)
 
-    def word(self, table: Table, key: str) -> str:
+    def word(self, table: Table, key: str, expected: str = "text") -> str:
         value = table.get(key)
         if value is None:
-            raise self.error(key, "is missing; expected text")
+            raise self.error(key, f"is missing; expected {expected}")
         if not isinstance(value, str) or not value.strip():
-            raise self.error(key, f"is {value!r}; expected text")
+            raise self.error(key, f"is {value!r}; expected {expected}")
         return self._printed(key, value)
 
     def _printed(self, key: str, text: str) -> str:

@@ -24,11 +24,12 @@ def chips(
 ) -> None:
     """List the chips, or every value of one with its source."""
     from triptych.chips import load, names
+    from triptych.report import CHIPS_SCHEMA
 
     target = None if json is None else JsonTarget(json)
     found = [load(name)] if name is not None else [load(each) for each in names()]
     if target is not None:
-        target.write({"schema": "triptych.chips/1", "chips": [_json(chip) for chip in found]})
+        target.write({"schema": CHIPS_SCHEMA, "chips": [_json(chip) for chip in found]})
     if target is None or not target.is_stdout:
         Terminal().show(_one(found[0]) if name is not None else _all(found))
 
@@ -38,6 +39,7 @@ def _json(chip: Chip) -> dict[str, Any]:
     return {
         "name": chip.name,
         "title": chip.title,
+        "described": chip.described,
         "machine": chip.machine,
         "notes": list(chip.notes),
         "values": values,
@@ -61,7 +63,7 @@ def _all(found: list[Chip]) -> RenderableType:
         dense = chip.flops_per_s["tensor.f16"]
         bandwidth = chip.memory_bytes_per_s
         table.add_row(
-            *(chip.name, chip.title, chip.target, rate(bandwidth, "B/s"), rate(plain, ""), rate(dense, "")),
+            *(chip.name, chip.described, chip.target, rate(bandwidth, "B/s"), rate(plain, ""), rate(dense, "")),
             f"{dense / bandwidth:.0f}",
         )
     return Group(table, Text("f32 and dense f16 in FLOP/s; ridge in FLOP/byte, that of dense f16", "dim"))
@@ -83,4 +85,4 @@ def _one(chip: Chip) -> RenderableType:
         value = f"{fact.value:.6g}" if isinstance(fact.value, float) else str(fact.value)
         table.add_row(key, f"{value} {fact.unit}".rstrip(), Text(fact.source))
     notes = [Text(note) for note in chip.notes]
-    return Group(Text(f"{chip.name}  {chip.title}", "bold"), Text(), table, *([Text(), *notes] if notes else []))
+    return Group(Text(f"{chip.name}  {chip.described}", "bold"), Text(), table, *([Text(), *notes] if notes else []))

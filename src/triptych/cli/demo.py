@@ -98,7 +98,7 @@ def _show(results: Sequence[_Result], launches: Sequence[LaunchReport]) -> None:
     terminal.show(Text(_FLOPS_DIFFER, "dim"))
     for name in dict.fromkeys(launch.chip.name for launch in launches):
         there = [launch for launch in launches if launch.chip.name == name]
-        terminal.show(Text(f"\n{there[0].chip.title}, at the estimated times", "bold"))
+        terminal.show(Text(f"\n{there[0].chip.described}, at the estimated times", "bold"))
         terminal.say(roofline_plot(there, terminal.width))
 
 

@@ -27,13 +27,16 @@ def instructions(
     """List the PTX instruction forms that the GPU machine runs, with their types and sections of the manual."""
     from triptych.core.errors import UnknownName
     from triptych.gpu.isa import TABLE
+    from triptych.report import INSTRUCTIONS_SCHEMA
 
     target = None if json is None else JsonTarget(json)
     rows = [row for row in TABLE if mnemonic in (None, row.mnemonic)]
     if not rows:
-        raise UnknownName.of("instruction", str(mnemonic), {row.mnemonic for row in TABLE})
+        raise UnknownName.of(
+            "instruction", str(mnemonic), {row.mnemonic for row in TABLE}, listed="triptych instructions"
+        )
     if target is not None:
-        target.write({"schema": "triptych.instructions/1", "instructions": [_json(row) for row in rows]})
+        target.write({"schema": INSTRUCTIONS_SCHEMA, "instructions": [_json(row) for row in rows]})
     if target is None or not target.is_stdout:
         Terminal().show(_table(rows))
 

@@ -41,4 +41,21 @@ def _checks_help() -> str:
     return " ".join(told)
 
 
+KernelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kernel",
+        metavar="PATTERN",
+        help="Report the launches of kernels of this name alone, and those with findings: a name, a pattern as a shell"
+        " has it, or regex:EXPRESSION. May be given several times. All kernels run and are checked.",
+    ),
+]
+CountersOption = Annotated[
+    str | None,
+    typer.Option(
+        "--counters",
+        metavar="NAMES",
+        help="List counters of each launch, with unit and provenance: names or patterns separated by commas, or all.",
+    ),
+]
 CheckOption = Annotated[str | None, typer.Option("--check", metavar="NAMES", help=_checks_help())]

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triptych.cli.options import CheckOption, ChipOption, HtmlOption, JsonOption, TraceOption
+from triptych.cli.options import (
+    CheckOption,
+    ChipOption,
+    CountersOption,
+    HtmlOption,
+    JsonOption,
+    KernelOption,
+    TraceOption,
+)
 from triptych.cli.reports import Reports
 from triptych.cli.terminal import EXIT_FINDINGS, Terminal, interruptible, progress_bars
 
 if TYPE_CHECKING:
     from triptych.cli.script import Outcome
     from triptych.execution.profile import Profile
+    from triptych.report.counter_views import CounterChoice
+    from triptych.report.kernel_filter import KernelFilter
 
 
 def run(
@@ -29,6 +41,8 @@ def run(
         typer.Option("--target", metavar="TARGET", help="The compile target (sm_80); the chip's own if not said."),
     ] = None,
     check: CheckOption = None,
+    kernel: KernelOption = None,
+    counters: CountersOption = None,
     html: HtmlOption = None,
     trace: TraceOption = None,
     json: JsonOption = None,
@@ -43,21 +57,42 @@ def run(
     the script with 130, and the launches that had ended by then are reported.
     """
     from triptych.cli.activation import languages
-    from triptych.cli.script import run_script
+    from triptych.cli.script import run_script, told_of_exits
     from triptych.execution.profile import profile
 
-    reports = Reports.to(json, html, trace)
+    reports, shown = Reports.to(json, html, trace), _Shown.of(kernel, counters)
     _notice_own_options(context, arguments or [])
     process = os.getpid()
     with profile(chip, target, check, all_threads=True) as recorded:
+        finish = partial(_finish, recorded, script, arguments or [], reports, shown)
         reports.reserve_stdout()
-        with languages(), interruptible(), progress_bars():
+        with languages(), interruptible(), progress_bars(), told_of_exits(finish):
             outcome = run_script(script, arguments or [])
     if os.getpid() != process:  # a child that the script forked: the report is its parent's
         raise typer.Exit(outcome.status)
     with interruptible():
-        _report(recorded, script, arguments or [], outcome, reports)
-    raise typer.Exit(outcome.status or _findings_status(recorded))
+        status = finish(outcome)
+    raise typer.Exit(status)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What of the launches is shown: `--kernel` and `--counters`."""
+
+    kernels: KernelFilter
+    counters: CounterChoice | None
+
+    @classmethod
+    def of(cls, kernels: list[str] | None, counters: str | None) -> _Shown:
+        """From the options' values.
+
+        Raises:
+            UsageError: for a pattern that is none, or that no counter has.
+        """
+        from triptych.report.counter_views import CounterChoice
+        from triptych.report.kernel_filter import KernelFilter
+
+        return cls(KernelFilter.of(kernels or ()), None if counters is None else CounterChoice.of(counters))
 
 
 def _notice_own_options(context: typer.Context, arguments: list[str]) -> None:
@@ -68,17 +103,25 @@ def _notice_own_options(context: typer.Context, arguments: list[str]) -> None:
             Terminal().complain(f"notice: {name} stands behind SCRIPT, so the script gets it; ours stand before SCRIPT")
 
 
-def _findings_status(recorded: Profile) -> int:
+def _finish(
+    recorded: Profile, script: str, arguments: list[str], reports: Reports, shown: _Shown, outcome: Outcome
+) -> int:
+    """Reports the run; the command's exit status."""
     from triptych.report import is_clean
-
-    return 0 if is_clean(recorded.launches) else EXIT_FINDINGS
-
-
-def _report(recorded: Profile, script: str, arguments: list[str], outcome: Outcome, reports: Reports) -> None:
     from triptych.report.terminal import report
 
     status, error = outcome.status, outcome.error
-    reports.write(recorded.launches, script=script, arguments=arguments, exit_status=status, error=error)
+    launches, hidden = shown.kernels.split(recorded.launches)
+    reports.write(launches, script=script, arguments=arguments, exit_status=status, error=error)
     if not reports.takes_stdout:
         terminal = Terminal()
-        terminal.show(report(recorded.launches, terminal.width, failed=error is not None, asked=recorded.checks or ()))
+        told = report(
+            launches,
+            terminal.width,
+            failed=error is not None,
+            asked=recorded.checks or (),
+            counters=shown.counters,
+            hidden=hidden,
+        )
+        terminal.show(told)
+    return status or (0 if is_clean(recorded.launches) else EXIT_FINDINGS)

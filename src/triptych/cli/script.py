@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from triptych.cli.shutdown import Shutdown
-from triptych.cli.terminal import EXIT_INTERRUPTED, Terminal, flush_streams, interruption, standard_stream
-from triptych.core.errors import UsageError
+from triptych.cli.terminal import EXIT_INTERRUPTED, EXIT_USAGE, Terminal, flush_streams, interruption, standard_stream
+from triptych.core.errors import TriptychError, UsageError
 
 _OURS = str(Path(__file__).parents[1])
 """The folder of triptych: its frames are no part of a script's traceback."""
@@ -26,6 +26,30 @@ class Outcome:
 
     status: int
     error: BaseException | None = None
+
+
+@contextmanager
+def told_of_exits(tell: Callable[[Outcome], int]) -> Generator[None]:
+    """Inside the `with` block `os._exit`, which ends Python at once, first calls `tell`, and ends with its status.
+
+    A child that the script forks leaves as it asks.
+    """
+    process, leave = os.getpid(), os._exit
+
+    def told(status: int) -> NoReturn:
+        if os.getpid() == process and isinstance(status, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            try:
+                status = tell(Outcome(_status(status)))
+            except TriptychError as error:
+                Terminal().complain(str(error))
+                status = EXIT_USAGE
+        leave(status)
+
+    os._exit = told
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def run_script(path: str, arguments: Sequence[str]) -> Outcome:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,6 +55,9 @@ class Cache:
         path = self.path(kind, key)
         try:
             data = path.read_bytes()
+        except IsADirectoryError:
+            shutil.rmtree(path, ignore_errors=True)
+            return None
         except OSError:
             return None
         payload = _unwrap(data)
@@ -126,7 +131,8 @@ def _entries(folder: Path) -> list[tuple[float, int, Path]]:
     for path in folder.glob("*/*/*"):
         with contextlib.suppress(OSError):
             status = path.stat()
-            found.append((status.st_mtime, status.st_size, path))
+            if stat.S_ISREG(status.st_mode):
+                found.append((status.st_mtime, status.st_size, path))
     return found
 
 

@@ -61,10 +61,19 @@ TRAP = Check(
 BUDGET = Check(
     "budget",
     Severity.ERROR,
-    _GPU_ALWAYS,
-    "A warp that runs more loop iterations than its budget (`TRIPTYCH_BUDGET`): most likely it loops for ever.",
+    {"gpu": When.ALWAYS, "neuron": When.ALWAYS},
+    "A warp that runs more loop iterations than its budget (`TRIPTYCH_BUDGET`): most likely it loops for ever. On"
+    " Neuron a kernel whose trace grows beyond its limit (`TRIPTYCH_TRACE_LIMIT`), or whose Python records nothing for"
+    " as long as the budget allows.",
 )
 DEADLOCK = Check("deadlock", Severity.ERROR, _GPU_ALWAYS, "Threads that wait for each other, so that none can go on.")
+SYNCCHECK = Check(
+    "synccheck",
+    Severity.ERROR,
+    _GPU_ALWAYS,
+    "Barriers that are misused: a number that no barrier of a block has, threads that are no whole warps, or threads"
+    " that wait at one barrier for different numbers of others. Those that wait for ever are `deadlock`'s.",
+)
 INITCHECK = Check(
     "initcheck", Severity.ERROR, _NEURON_DEFAULT, "Stores to HBM of data that come from memory that was never written."
 )
@@ -102,7 +111,7 @@ GENERATION = Check(
 CHECKS: Mapping[str, Check] = {
     row.name: row
     for row in (
-        *(MEMCHECK, ASSERT, TRAP, BUDGET, DEADLOCK),
+        *(MEMCHECK, ASSERT, TRAP, BUDGET, DEADLOCK, SYNCCHECK),
         *(VIEWCHECK, INITCHECK, OUTPUTCHECK, RACECHECK, PSUMCHECK, RANGECHECK, GENERATION),
     )
 }

@@ -98,7 +98,9 @@ _GPU: Sequence[CounterRow] = (
     _gpu("barriers", "barriers", "Executions of barriers, by warp."),
     _gpu(
         "flops.<dtype>", "FLOPs",
-        "Floating-point operations of the lanes whose guard holds; a row of the table says how many an instruction is.",
+        "Floating-point operations of the lanes whose guard holds, as the PTX carries them out: an `fma` is two,"
+        " whatever the author wrote. Where a target lacks an instruction (bf16 `add` and `mul` before sm_90) the"
+        " compiler writes others, such as `fma` with 1 or 0, and the same source has more.",
         {"dtype": ("bf16", "f16", "f32", "f64")},
     ),
     _gpu(

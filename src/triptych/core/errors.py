@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from triptych.core.checks import ASSERT, BUDGET, DEADLOCK, MEMCHECK, TRAP, Check
+from triptych.core.checks import ASSERT, BUDGET, DEADLOCK, MEMCHECK, SYNCCHECK, TRAP, Check
+from triptych.core.memory_access import NO_ACCESS, MemoryAccess, TellsAccess
 from triptych.core.source import Index, SourceLocation
 
-Access = Literal["load", "store", "atomic"]
-"""What an access does to memory."""
-
-
 _NEAR = 0.7
-"""How alike two names must be, from 0 to 1, for one to be taken for the other misspelt: `memchek`, not `synccheck`."""
+"""How alike two names must be, from 0 to 1, for one to be taken for the other misspelt: `memchek`, not `timecheck`."""
 _MOST_LISTED = 24
 """Names that an error lists."""
 
@@ -70,21 +67,28 @@ class UnknownName(UsageError):
 
     @classmethod
     def of(
-        cls, kind: str, name: str, known: Iterable[str], where: SourceLocation | None = None, *, listed: str = ""
+        cls,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        where: SourceLocation | None = None,
+        *,
+        aliases: Iterable[str] = (),
+        listed: str = "",
     ) -> UnknownName:
-        """The error for `name`. Its advice: names that are near; else all `known` ones, or of many the nearest.
+        """The error for `name`. Its advice: names that are near; else all `known` ones, where they are not many.
 
-        `listed` says where all of many stand, as a part of a sentence: `docs/reference/counters.md`.
+        `aliases` are taken as well, and offered where they are near; `listed` says where all of many stand, as a part
+        of a sentence: `docs/reference/counters.md`.
         """
         names = sorted(known)
-        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=_NEAR)
+        near = difflib.get_close_matches(name.lower(), [*names, *aliases], n=3, cutoff=_NEAR)
         if near:
             advice = f"did you mean {' or '.join(near)}?"
         elif len(names) <= _MOST_LISTED:
             advice = f"known: {', '.join(names)}"
         else:
-            nearest = difflib.get_close_matches(name.lower(), names, n=5, cutoff=0.0)
-            advice = f"the nearest of {len(names)}: {', '.join(nearest)}" + (f"; all: {listed}" if listed else "")
+            advice = f"none of the {len(names)} known ones is near" + (f"; all: {listed}" if listed else "")
         return cls(f"unknown {kind} '{name}'", where=where, hint=advice)
 
 
@@ -161,7 +165,7 @@ class KernelFault(TriptychError):
         return self._block
 
 
-class MemoryFault(KernelFault):
+class MemoryFault(TellsAccess, KernelFault):
     """An access outside every allocation, a misaligned one, or a store to what is read-only.
 
     Also a stack that overflows, a call through a pointer to no function, and memory freed that was not allocated; of
@@ -180,41 +184,11 @@ class MemoryFault(KernelFault):
         kernel: str | None = None,
         thread: Index | None = None,
         block: Index | None = None,
-        access: Access | None = None,
-        space: str | None = None,
-        address: int | None = None,
-        bytes: int | None = None,
-        allocation: str | None = None,
+        memory: MemoryAccess = NO_ACCESS,
     ) -> None:
         """The text, and beside it what the machine knows of the place and the access; None is what it does not."""
         super().__init__(message, where=where, hint=hint, frames=frames, kernel=kernel, thread=thread, block=block)
-        self._access: Access | None = access
-        self._space, self._address, self._bytes, self._allocation = space, address, bytes, allocation
-
-    @property
-    def access(self) -> Access | None:
-        """`load`, `store` or `atomic`."""
-        return self._access
-
-    @property
-    def space(self) -> str | None:
-        """The memory that it reached for: `global`, `shared`, `local` or `param`; `hbm` on Neuron."""
-        return self._space
-
-    @property
-    def address(self) -> int | None:
-        """Where the thread's access began, in bytes: an address of the space."""
-        return self._address
-
-    @property
-    def bytes(self) -> int | None:
-        """The bytes that the thread asked for."""
-        return self._bytes
-
-    @property
-    def allocation(self) -> str | None:
-        """The name of the nearest allocation, or of the one that may not be written."""
-        return self._allocation
+        self.memory = memory
 
 
 class AssertionFailure(KernelFault):
@@ -224,7 +198,10 @@ class AssertionFailure(KernelFault):
 
 
 class BudgetExceeded(KernelFault):
-    """A kernel ran longer than its budget: most likely it loops for ever. The warp is not one `thread`."""
+    """A kernel ran longer than its budget: most likely it loops for ever. The warp is not one `thread`.
+
+    Also an NKI kernel whose trace grows beyond its limit, or whose Python goes on and on without an instruction.
+    """
 
     check = BUDGET
 
@@ -233,6 +210,12 @@ class DeadlockError(KernelFault):
     """Threads wait for each other and none can go on."""
 
     check = DEADLOCK
+
+
+class BarrierMisuse(KernelFault):
+    """A barrier that a block does not have, or whose number of threads cannot be, or is not that of others there."""
+
+    check = SYNCCHECK
 
 
 class LaunchInterrupted(TriptychError):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from triptych.core.checks import CHECKS, Check, Severity
 from triptych.core.counters import Counters
-from triptych.core.errors import Access, KernelFault, MemoryFault
+from triptych.core.errors import KernelFault, MemoryFault
+from triptych.core.memory_access import NO_ACCESS, MemoryAccess, TellsAccess
+from triptych.core.plan import LaunchShape
 from triptych.core.source import Index, SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(TellsAccess):
     """What a check saw: which check, how bad, what, and where in the author's source.
 
     Raises:
@@ -31,16 +33,8 @@ class Finding:
     """The block in its grid, where one is meant."""
     hint: str | None = None
     """What to do."""
-    access: Access | None = None
-    """`load`, `store` or `atomic`: of a fault of memory, as are the following."""
-    space: str | None = None
-    """The memory that it reached for: `global`, `shared`, `local` or `param`."""
-    address: int | None = None
-    """Where the thread's access began, in bytes."""
-    bytes: int | None = None
-    """The bytes that the thread asked for."""
-    allocation: str | None = None
-    """The name of the nearest allocation, or of the one that may not be written."""
+    memory: MemoryAccess = NO_ACCESS
+    """The access that is meant."""
 
     def __post_init__(self) -> None:
         """Refuses a name that is not in the table."""
@@ -56,13 +50,10 @@ class Finding:
     def of_fault(cls, fault: KernelFault) -> Finding:
         """The finding of the launch that a fault stopped: the same message, place and advice."""
         check = fault.check
-        told = cls(
-            check.name, check.severity, fault.message, fault.where, fault.frames, fault.thread, fault.block, fault.hint
-        )
-        if not isinstance(fault, MemoryFault):
-            return told
-        known = {name: getattr(fault, name) for name in ("access", "space", "address", "bytes", "allocation")}
-        return replace(told, **known)
+        return cls(
+            check.name, check.severity, fault.message, fault.where, fault.frames, fault.thread, fault.block, fault.hint,
+            fault.memory if isinstance(fault, MemoryFault) else NO_ACCESS,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +66,40 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """What a machine saw of a launch: counters in all and by source line, and what the checks found."""
+
+    counters: Counters
+    lines: tuple[Line, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """One executed launch. `machine` is `gpu` or `neuron`; `target` is what it was compiled for."""
+    """One executed launch: the kernel, how it was launched, from where, and what was seen of it."""
 
     kernel: str
     machine: str
+    """`gpu` or `neuron`."""
     language: str
     target: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int
+    """What it was compiled for."""
+    shape: LaunchShape
+    static_shared_bytes: int
+    """Shared memory that the kernel declares itself, up to where the dynamic part begins."""
     counters: Counters
     lines: tuple[Line, ...]
     findings: tuple[Finding, ...] = ()
     checks: tuple[str, ...] = ()
     """The names of the checks that were in force, those that are always on included."""
+    call_site: SourceLocation | None = None
+    """The line of the author's program that launched it, None where there is none."""
     stopped: bool = False
     """Whether a fault stopped it: then nothing is counted, and the fault is its finding."""
+    remarks: tuple[str, ...] = ()
+    """What its language says of the arguments."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block, static and dynamic."""
+        return self.static_shared_bytes + self.shape.shared_bytes

@@ -181,6 +181,22 @@ class Constant(NodeKind):
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """How a kernel is launched: what a launch says beside the kernel and its arguments."""
+
+    grid: tuple[int, int, int]
+    """Blocks along x, y and z."""
+    block: tuple[int, int, int] = (1, 1, 1)
+    """Threads of a block along x, y and z."""
+    shared_bytes: int = 0
+    """Dynamic shared memory of each block."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """Blocks of a cluster along x, y and z."""
+    cooperative: bool = False
+    """Whether all blocks must be resident at once, for grid-wide barriers."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch(NodeKind):
     """One kernel over one grid."""
 
@@ -196,6 +212,11 @@ class Launch(NodeKind):
     cooperative: bool = False
     names: tuple[str, ...] = ()
     """What the author calls the arguments, in their order; none where that is not known. A claim, for messages."""
+
+    @property
+    def shape(self) -> LaunchShape:
+        """Its extents and what else it says of its blocks, as records of it have them."""
+        return LaunchShape(self.grid, self.block, self.shared_bytes, self.cluster, self.cooperative)
 
     @property
     def handles(self) -> tuple[Handle, ...]:

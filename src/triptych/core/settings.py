@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from operator import index
 from pathlib import Path
-from typing import SupportsIndex, cast
+from types import NoneType
+from typing import Any, SupportsFloat, SupportsIndex, cast, get_args, get_type_hints
 
 from triptych.core.errors import SettingError, UnknownName
 from triptych.core.source import home_expanded
@@ -22,63 +24,151 @@ def usable_cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting, with the environment variable that sets it."""
+    """Every setting, with the environment variable that sets it; `Kind` says how a field is read."""
 
-    chip: str | None = None
+    chip: str | None = field(default=None, metadata={"or_path": True})
     """TRIPTYCH_CHIP: whose roofline; a chip's name or the path of a TOML file, the machine's default chip where it is
     not said."""
     target: str | None = None
     """TRIPTYCH_TARGET: the compile target (`sm_80`), the chip's own where it is not said."""
     workers: int = field(default_factory=usable_cores)
     """TRIPTYCH_WORKERS: threads over blocks; the number of usable cores where it is not said."""
-    cache_folder: Path = Path("~/.cache/triptych")
+    cache_folder: Path = field(default=Path("~/.cache/triptych"), metadata={"variable": "TRIPTYCH_CACHE"})
     """TRIPTYCH_CACHE: the folder of compiled kernels."""
-    cache_bytes: int = 1 << 30
+    cache_bytes: int = field(default=1 << 30, metadata={"least": 0})
     """TRIPTYCH_CACHE_BYTES: the most that the folder may hold; the least recently used go first. 0: no cache."""
     budget: int = 1 << 24
-    """TRIPTYCH_BUDGET: the loop iterations that one warp may run before the launch counts as hung."""
-    trace_limit: int = 1 << 20
+    """TRIPTYCH_BUDGET: the loop iterations that one warp may run before the launch counts as hung; for the Python of an
+    NKI kernel, while it records nothing, a microsecond of a processor each, half a second at least."""
+    trace_limit: int = 1 << 16
     """TRIPTYCH_TRACE_LIMIT: the instructions and tensors that the trace of an NKI kernel may have; one with more counts
-    as hung."""
+    as hung. Each takes about a tenth of a millisecond to trace."""
     stack_bytes: int = 16 << 10
     """TRIPTYCH_STACK_BYTES: the stack of a thread in kernels whose functions call themselves (a device's limit is 1 KiB
     where a program does not set it)."""
     heap_bytes: int = 8 << 20
     """TRIPTYCH_HEAP_BYTES: the heap that kernels allocate from with `malloc`; CUDA's own default."""
-    printf_bytes: int = 1 << 20
+    printf_bytes: int = field(default=1 << 20, metadata={"least": 0})
     """TRIPTYCH_PRINTF_BYTES: what one launch may print; CUDA's own default. What is beyond is cut."""
 
 
-_DEFAULT = Settings()
-_MAY_BE_ZERO = frozenset({"cache_bytes", "printf_bytes"})
-"""Whole numbers whose least is 0; that of all others is 1."""
 _MOST = (1 << 63) - 1
 """The largest whole number: generated code has it in 64 bits with a sign."""
-_VARIABLES: Mapping[str, str] = {"cache_folder": "TRIPTYCH_CACHE"}
-"""Variables that are not called as their setting is."""
+_WORDS: Mapping[str, bool] = {"1": True, "true": True, "on": True, "yes": True} | {
+    "0": False, "false": False, "off": False, "no": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the values of a setting are read: its type, and what its field's `metadata` says."""
+
+    variable: str
+    """The environment variable that sets it: `metadata["variable"]`, else `TRIPTYCH_<NAME>`."""
+    type: type
+    optional: bool
+    """Whether None is one of its values."""
+    least: int | float
+    """The least number that it takes: `metadata["least"]`, else 1."""
+    or_path: bool
+    """Whether a text may also be a file's path: `metadata["or_path"]`."""
+
+    def checked(self, value: object, shown: str) -> object:
+        """A value of the setting, also from text; `shown` is how messages write it.
+
+        Raises:
+            SettingError: for a value that it does not take.
+        """
+        if value is None and self.optional:
+            return None
+        try:
+            return _READERS[self.type](self, value)
+        except ValueError as problem:
+            raise SettingError(f"{shown}: expected {problem}") from None
+
+
+def kinds_of(settings_type: type) -> Mapping[str, Kind]:
+    """How the fields of a dataclass of settings are read, by name.
+
+    Raises:
+        TypeError: for a field of a type that no text can be read as.
+    """
+    types = get_type_hints(settings_type)
+    return {one.name: _kind_of(one, types[one.name]) for one in fields(settings_type)}
+
+
+def _kind_of(setting: Field[Any], annotation: Any) -> Kind:  # noqa: ANN401  # whatever an annotation is
+    alternatives = get_args(annotation) or (annotation,)
+    (kind, *others) = (one for one in alternatives if one is not NoneType)
+    if others or kind not in _READERS:
+        raise TypeError(f"setting '{setting.name}': {annotation} cannot be read from text")
+    variable = setting.metadata.get("variable", f"TRIPTYCH_{setting.name.upper()}")
+    return Kind(
+        variable,
+        kind,
+        NoneType in alternatives,
+        setting.metadata.get("least", 1),
+        setting.metadata.get("or_path", False),
+    )
+
+
+def _read_bool(_: Kind, value: object) -> bool:
+    found = value if isinstance(value, bool) else _WORDS.get(value.lower()) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError("1 or 0 (true or false, on or off, yes or no)")
+    return found
+
+
+def _read_int(kind: Kind, value: object) -> int:
+    try:
+        number = int(value, 0) if isinstance(value, str) else index(cast("SupportsIndex", value))
+    except (TypeError, ValueError):
+        number = None
+    if number is None or isinstance(value, bool) or not kind.least <= number <= _MOST:
+        beyond = number is not None and number > _MOST
+        raise ValueError(f"a whole number of {kind.least} or more{', below 2**63' if beyond else ''}")
+    return number
+
+
+def _read_float(kind: Kind, value: object) -> float:
+    try:
+        number = math.nan if isinstance(value, bool) else float(cast("SupportsFloat | str", value))
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number) or number < kind.least:
+        raise ValueError(f"a number of {kind.least} or more")
+    return number
+
+
+def _read_path(_: Kind, value: object) -> Path:
+    if not isinstance(value, str | Path) or not str(value):
+        raise ValueError("the path of a folder")
+    return Path(value)
+
+
+def _read_text(kind: Kind, value: object) -> str:
+    if kind.or_path and isinstance(value, Path):
+        return os.path.join(os.curdir, os.path.expanduser(value))  # with a slash in it, it is no name
+    if not isinstance(value, str) or not value:
+        raise ValueError("a name or the path of a file" if kind.or_path else "a name")
+    return value
+
+
+_READERS: Mapping[type, Callable[[Kind, object], object]] = {
+    bool: _read_bool,
+    int: _read_int,
+    float: _read_float,
+    Path: _read_path,
+    str: _read_text,
+}
+"""By type: a setting's value from text or from a value; a `ValueError` says what is expected."""
+KINDS: Mapping[str, Kind] = kinds_of(Settings)
+"""Of each setting."""
 
 
 def _checked(name: str, value: object, shown: str) -> object:
-    """A setting's value, numbers and paths also from text; `shown` is how messages write it.
-
-    Raises:
-        SettingError: for a value that it does not take.
-    """
-    default = getattr(_DEFAULT, name)
-    if isinstance(default, Path):
-        if isinstance(value, str | Path) and str(value):
-            return _home_expanded(Path(value), shown)
-        raise SettingError(f"{shown}: expected the path of a folder")
-    if isinstance(default, int):
-        least = 0 if name in _MAY_BE_ZERO else 1
-        number = _whole(value)
-        if number is None or not least <= number <= _MOST:
-            most = "" if number is None or number < least else ", below 2**63"
-            raise SettingError(f"{shown}: expected a whole number of {least} or more{most}")
-        return number
-    if value is None or (isinstance(value, str) and value):
-        return value
-    raise SettingError(f"{shown}: expected a name")
+    found = KINDS[name].checked(value, shown)
+    return _home_expanded(found, shown) if isinstance(found, Path) else found
 
 
 def _home_expanded(path: Path, shown: str) -> Path:
@@ -88,26 +178,18 @@ def _home_expanded(path: Path, shown: str) -> Path:
     return expanded
 
 
-def _whole(value: object) -> int | None:
-    try:
-        return int(value, 0) if isinstance(value, str) else index(cast("SupportsIndex", value))
-    except (TypeError, ValueError):
-        return None
-
-
 def _read_environment() -> Settings:
     found: dict[str, object] = {}
-    for setting in fields(Settings):
-        variable = _VARIABLES.get(setting.name, f"TRIPTYCH_{setting.name.upper()}")
-        text = os.environ.get(variable)
-        default = getattr(_DEFAULT, setting.name)
+    for name, kind in KINDS.items():
+        text, default = os.environ.get(kind.variable), getattr(_DEFAULT, name)
         if text:
-            found[setting.name] = _checked(setting.name, text, f"{variable}={text!r}")
+            found[name] = _checked(name, text, f"{kind.variable}={text!r}")
         elif isinstance(default, Path):
-            found[setting.name] = _home_expanded(default, f"{variable} is not set, and for {default}")
+            found[name] = _home_expanded(default, f"{kind.variable} is not set, and for {default}")
     return Settings(**found)  # type: ignore[arg-type]
 
 
+_DEFAULT = Settings()
 _current: ContextVar[Settings | None] = ContextVar("triptych_settings", default=None)
 
 
@@ -124,10 +206,9 @@ def scope(**changes: object) -> Generator[Settings]:
         UnknownName: for a setting that there is not.
         SettingError: for a value that a setting does not take.
     """
-    names = [setting.name for setting in fields(Settings)]
     for name in changes:
-        if name not in names:
-            raise UnknownName.of("setting", name, names)
+        if name not in KINDS:
+            raise UnknownName.of("setting", name, KINDS)
     checked = {name: _checked(name, value, f"{name}={value!r}") for name, value in changes.items()}
     changed = replace(settings(), **checked)  # type: ignore[arg-type]
     token = _current.set(changed)

@@ -49,6 +49,15 @@ def readable(symbol: str) -> str:
     return symbol if text is None else split_function(text)[0]
 
 
+def name_expression(symbol: str) -> str:
+    """What tells a kernel from others of its name: `(void(*)(int*))scale`, which C++ takes for the function's name."""
+    text = demangle(symbol)
+    if text is None:
+        return symbol
+    name, types = split_function(text)
+    return f"(void(*)({', '.join(types)})){name}"
+
+
 def split_function(text: str) -> tuple[str, tuple[str, ...]]:
     """The name and the parameters' types of a demangled function."""
     opening = _opening(text)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from triptych import gpu, neuron
 from triptych.chips import GpuChip
 from triptych.core.errors import PlanError
 from triptych.core.handles import Storage
-from triptych.core.launches import LaunchRecord
+from triptych.core.launches import Observed
 from triptych.core.plan import Launch, Program
-from triptych.execution.demangle import readable
 from triptych.execution.host_memory import Bytes
 from triptych.execution.limits import check_launch, resident_blocks_per_sm
 from triptych.execution.profile import active_checks, active_chip
@@ -19,7 +17,7 @@ from triptych.execution.profile import active_checks, active_chip
 Memory = Mapping[Storage, Bytes]
 
 
-def execute(program: Program, launch: Launch, memory: Memory, device: gpu.DeviceMemory) -> LaunchRecord:
+def execute(program: Program, launch: Launch, memory: Memory, device: gpu.DeviceMemory) -> Observed:
     """Runs one launch on the machine of its program, within the limits and under the checks in force.
 
     `device` is what launches on a GPU leave there for those after them.
@@ -35,7 +33,7 @@ def execute(program: Program, launch: Launch, memory: Memory, device: gpu.Device
     return run(program, launch, memory, device)
 
 
-def _run_gpu(program: Program, launch: Launch, memory: Memory, device: gpu.DeviceMemory) -> LaunchRecord:
+def _run_gpu(program: Program, launch: Launch, memory: Memory, device: gpu.DeviceMemory) -> Observed:
     chip = active_chip("gpu")
     assert isinstance(chip, GpuChip)
     entry = gpu.load(program.text).entries.get(launch.entry)
@@ -44,15 +42,14 @@ def _run_gpu(program: Program, launch: Launch, memory: Memory, device: gpu.Devic
         check_launch(launch, entry, chip)
         resident = resident_blocks_per_sm(launch, entry, chip) * chip.sm_count
     checks = active_checks("gpu")
-    record = gpu.run_launch(program, launch, memory, checks, device=device, resident_blocks=resident)
-    return replace(record, kernel=readable(record.kernel))
+    return gpu.run_launch(program, launch, memory, checks, device=device, resident_blocks=resident)
 
 
-def _run_neuron(program: Program, launch: Launch, memory: Memory, _: gpu.DeviceMemory) -> LaunchRecord:
+def _run_neuron(program: Program, launch: Launch, memory: Memory, _: gpu.DeviceMemory) -> Observed:
     return neuron.run_launch(program, launch, memory, active_checks("neuron"))
 
 
-_MACHINES: Mapping[str, Callable[[Program, Launch, Memory, gpu.DeviceMemory], LaunchRecord]] = {
+_MACHINES: Mapping[str, Callable[[Program, Launch, Memory, gpu.DeviceMemory], Observed]] = {
     "gpu": _run_gpu,
     "neuron": _run_neuron,
 }

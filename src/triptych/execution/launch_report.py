@@ -9,6 +9,7 @@ from triptych.chips import Chip
 from triptych.core.counters import Counters
 from triptych.core.errors import UsageError
 from triptych.core.launches import Finding, LaunchRecord, Line
+from triptych.core.source import SourceLocation
 from triptych.model import Roofline, place
 
 
@@ -19,7 +20,7 @@ class LaunchReport:
     record: LaunchRecord
     chip: Chip
     remarks: tuple[str, ...] = ()
-    """What was asked for and could not be: a chip or a target of another machine."""
+    """What was asked for and could not be, a chip or a target of another machine; the record's own."""
 
     @cached_property
     def roofline(self) -> Roofline:
@@ -63,12 +64,17 @@ class LaunchReport:
     @property
     def grid(self) -> tuple[int, int, int]:
         """Blocks along x, y and z."""
-        return self.record.grid
+        return self.record.shape.grid
 
     @property
     def block(self) -> tuple[int, int, int]:
         """Threads of a block along x, y and z."""
-        return self.record.block
+        return self.record.shape.block
+
+    @property
+    def call_site(self) -> SourceLocation | None:
+        """The line of the author's program that launched it, None where there is none."""
+        return self.record.call_site
 
     @property
     def counters(self) -> Counters:

@@ -20,6 +20,8 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_PORTABLE_CLUSTER = 8
 """Blocks of a cluster, on every chip that has clusters (the same guide, "Thread Block Clusters")."""
 FIRST_CLUSTER_CAPABILITY = (9, 0)
+NO_CLUSTER = (1, 1, 1)
+"""What a launch that says no cluster has."""
 
 
 class Entry(Protocol):
@@ -45,6 +47,16 @@ class Entry(Protocol):
         """Shared memory that the kernel declares itself."""
         ...
 
+    @property
+    def required_cluster(self) -> tuple[int, int, int] | None:
+        """`.reqnctapercluster`: the only cluster that it may be launched with, and has where a launch says none."""
+        ...
+
+    @property
+    def needs_cluster(self) -> bool:
+        """`.explicitcluster`: whether it may only be launched with a cluster."""
+        ...
+
 
 STATIC_SHARED_LIMIT = 48 << 10
 """Bytes of static shared memory of a kernel, on every target (CUDA programming guide, technical specifications)."""
@@ -64,7 +76,7 @@ def _broken(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, 
     yield from _broken_block(launch, entry, chip)
     yield from _broken_extents(launch)
     yield from _broken_shared(launch, entry, chip)
-    yield from _broken_cluster(launch, chip)
+    yield from _broken_cluster(launch, entry, chip)
     if launch.cooperative:
         yield from _broken_residency(launch, entry, chip)
 
@@ -110,16 +122,26 @@ def _broken_shared(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tupl
         )
 
 
-def _broken_cluster(launch: Launch, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
-    blocks = prod(launch.cluster)
+def _broken_cluster(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+    required, cluster = entry.required_cluster, launch.cluster
+    if required is not None:
+        if cluster not in (required, NO_CLUSTER):
+            yield (
+                f"cluster {cluster}, but the kernel was compiled for {required} (__cluster_dims__, .reqnctapercluster)",
+                "launch it so, or say no cluster",
+            )
+        cluster = required
+    elif entry.needs_cluster and cluster == NO_CLUSTER:
+        yield "the kernel must be launched with a cluster (.explicitcluster)", "configure(cluster=…) gives it one"
+    blocks = prod(cluster)
     if blocks == 1:
         return
     if chip.compute_capability < FIRST_CLUSTER_CAPABILITY:
-        yield f"cluster {launch.cluster}: {chip.name} has no clusters (from compute capability 9.0 on)", None
+        yield f"cluster {cluster}: {chip.name} has no clusters (from compute capability 9.0 on)", None
     if blocks > MAX_PORTABLE_CLUSTER:
-        yield f"cluster {launch.cluster} has {blocks} blocks; at most {MAX_PORTABLE_CLUSTER}", None
-    if any(extent % part for extent, part in zip(launch.grid, launch.cluster, strict=True)):
-        yield f"grid {launch.grid} is no multiple of the cluster {launch.cluster}", None
+        yield f"cluster {cluster} has {blocks} blocks; at most {MAX_PORTABLE_CLUSTER}", None
+    if any(extent % part for extent, part in zip(launch.grid, cluster, strict=True)):
+        yield f"grid {launch.grid} is no multiple of the cluster {cluster}", None
 
 
 def resident_blocks_per_sm(launch: Launch, entry: Entry, chip: GpuChip) -> int:

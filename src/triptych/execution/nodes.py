@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
@@ -13,14 +14,18 @@ from triptych.core.errors import KernelFault, LaunchError, PlanError
 from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Allocate, Choose, Constant, Copy, Fill, Launch, Plan, Program
+from triptych.core.source import SourceLocation
 from triptych.execution.arrays import UNDEFINED_BYTE
 from triptych.execution.demangle import readable
 from triptych.execution.dispatch import execute
 from triptych.execution.host_memory import Bytes, view
 from triptych.execution.profile import active_chip
-from triptych.execution.stopped import stopped
+from triptych.execution.records import record_of
 from triptych.gpu import DeviceMemory
 from triptych.model import place
+
+PHYSICAL_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+"""The host's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ class State:
     buffers: dict[Storage, Bytes]
     device: DeviceMemory = field(default_factory=DeviceMemory)
     """What kernels keep on the device itself."""
+    call_site: SourceLocation | None = None
+    """The line of the author's program that the plan is run for."""
+    remarks: tuple[str, ...] = ()
+    """What the language says of the launches' arguments."""
     records: list[LaunchRecord] = field(default_factory=list[LaunchRecord])
     choices: list[Choice] = field(default_factory=list[Choice])
 
@@ -71,7 +80,7 @@ class State:
             copies = {one: data.copy() if data.flags.writeable else data for one, data in self.buffers.items()}
         except MemoryError as error:
             raise PlanError("plan: the host has no memory for a copy of all arrays, for one alternative") from error
-        return State(copies, device)
+        return State(copies, device, self.call_site, self.remarks)
 
     def become(self, other: State) -> None:
         """Takes over what ran on a clone. The memory stays where it is, since the outputs are views of it."""
@@ -114,9 +123,10 @@ def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None
 
 def _launch(program: Program, launch: Launch, state: State) -> None:
     try:
-        state.records.append(execute(program, launch, state.buffers, state.device))
+        seen = execute(program, launch, state.buffers, state.device)
+        state.records.append(record_of(program, launch, seen, state.call_site, state.remarks))
     except KernelFault as fault:
-        state.records.append(stopped(program, launch, fault))
+        state.records.append(record_of(program, launch, fault, state.call_site, state.remarks))
         raise
     except KeyboardInterrupt as stop:
         stop.add_note(f"while kernel '{readable(launch.entry)}' ran")
@@ -125,6 +135,8 @@ def _launch(program: Program, launch: Launch, state: State) -> None:
 
 def _allocate(storage: Storage) -> Bytes:
     try:
+        if storage.size > PHYSICAL_BYTES:  # a host that gives out more than it has would end this process later
+            raise MemoryError
         return np.full(storage.size, UNDEFINED_BYTE, np.uint8)
     except MemoryError as error:
         raise PlanError(f"plan: the host has no memory for '{storage.name}', {storage.size} bytes") from error

@@ -6,9 +6,8 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
 
-from triptych.chips import DEFAULT_BY_MACHINE, Chip, load
+from triptych.chips import DEFAULT_BY_MACHINE, Chip, ChipChoice, load
 from triptych.core.checks import CHECKS, MACHINES, Check, in_force
 from triptych.core.errors import UnknownName, UsageError
 from triptych.core.launches import Finding, LaunchRecord
@@ -55,24 +54,25 @@ _of_process: list[Profile] = []
 
 
 @dataclass(frozen=True, slots=True)
-class _Selected:
-    """What a language was activated with, by name: it goes before the settings, and behind what a profile asks for."""
+class Selection:
+    """What a language was activated with: it goes before the settings, and behind what a profile asks for."""
 
-    chip: str | None = None
+    chip: Chip | None = None
     target: str | None = None
 
 
-_selected = _Selected()
+_selected = Selection()
 """The process's."""
 
 
-def select(chip: str | None = None, target: str | None = None) -> None:
+def select(selection: Selection) -> Selection:
     """Puts a chip and a compile target in force for the process, where no profile asks for others; None: neither.
 
-    A chip without a target brings its own.
+    A chip without a target brings its own. Gives back what was in force before.
     """
     global _selected
-    _selected = _Selected(chip, target)
+    before, _selected = _selected, selection
+    return before
 
 
 def _open_profiles() -> tuple[Profile, ...]:
@@ -81,7 +81,7 @@ def _open_profiles() -> tuple[Profile, ...]:
 
 @contextmanager
 def profile(
-    chip: str | Chip | None = None,
+    chip: ChipChoice | None = None,
     target: str | None = None,
     check: str | Iterable[str] | None = None,
     *,
@@ -102,11 +102,12 @@ def profile(
 
     Raises:
         UnknownName: for a chip or a check that there is not.
-        UsageError: for a text of checks that names none.
+        ChipError: for a chip's file that is none.
+        UsageError: for what stands for no chip, and for a text of checks that names none.
     """
     outer = current()
     if chip is not None:
-        asked = load(chip) if isinstance(chip, str) else chip
+        asked = load(chip)
     else:
         asked = _asked(outer)
         target = target or _asked_target(outer)
@@ -167,8 +168,8 @@ def _asked(inner: Profile | None) -> Chip | None:
     """The chip that somebody named: a profile, an activation, or the settings."""
     if inner is not None and inner.asked is not None:
         return inner.asked
-    name = _selected.chip or (settings().chip if inner is None else None)
-    return None if name is None else _chip(name)
+    chosen = _selected.chip or (settings().chip if inner is None else None)
+    return None if chosen is None else load(chosen)
 
 
 def _asked_target(inner: Profile | None) -> str | None:
@@ -181,17 +182,7 @@ def _asked_target(inner: Profile | None) -> str | None:
 
 
 def _chip_of(asked: Chip | None, machine: str) -> Chip:
-    return asked if asked is not None and asked.machine == machine else _chip(DEFAULT_BY_MACHINE[machine])
-
-
-def _chip(name: str) -> Chip:
-    """The chip of a name, read once; one of the user's own files is read again each time."""
-    return load(name) if "/" in name or name.endswith(".toml") else _named_chip(name)
-
-
-@cache
-def _named_chip(name: str) -> Chip:
-    return load(name)
+    return asked if asked is not None and asked.machine == machine else load(DEFAULT_BY_MACHINE[machine])
 
 
 def active_target(machine: str = "gpu") -> str:
@@ -224,7 +215,7 @@ def record_launch(record: LaunchRecord) -> LaunchReport:
 
 def _report(record: LaunchRecord, asked: Chip | None, target: str | None) -> LaunchReport:
     chip, machine = _chip_of(asked, record.machine), MACHINES[record.machine]
-    remarks: list[str] = []
+    remarks = [*record.remarks]
     if asked is not None and asked.machine != record.machine:
         remarks.append(f"{asked.title} is not {machine}'s: what ran there is placed on {chip.title}.")
     if target is not None and machine_of(target) != record.machine:

@@ -9,22 +9,24 @@ from weakref import WeakKeyDictionary
 
 from numpy.typing import NDArray
 
-from triptych.core.errors import ArgumentError, PlanError
+from triptych.core.errors import ArgumentError, KernelFault, PlanError
 from triptych.core.handles import Handle, Storage
-from triptych.core.plan import Plan
+from triptych.core.plan import Launch, Plan, Program
 from triptych.core.validate import check_plan, storages_of
+from triptych.execution.call_site import call_site
 from triptych.execution.host import host_array
 from triptych.execution.host_memory import Bytes, Extent, window
 from triptych.execution.launch_report import LaunchReport
 from triptych.execution.memory import Memory
 from triptych.execution.nodes import Choice, State, run_nodes
 from triptych.execution.profile import record_launch
+from triptych.execution.records import record_of
 from triptych.gpu import DeviceMemory
 
 _devices: WeakKeyDictionary[Memory, DeviceMemory] = WeakKeyDictionary()
 """What kernels keep on the device itself, beside the arrays: arrays alone need no machine."""
 
-__all__ = ["Choice", "PlanRun", "run_plan", "run_plan_here"]
+__all__ = ["Choice", "PlanRun", "note_stopped", "run_plan", "run_plan_here"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +53,31 @@ def run_plan(plan: Plan, data: Mapping[str, object]) -> PlanRun:
         KernelFault: where a kernel did what a device forbids.
     """
     check_plan(plan)
-    return _run(plan, State(_bind(plan, data)))
+    return _run(plan, State(_bind(plan, data), call_site=call_site()))
 
 
-def run_plan_here(plan: Plan, memory: Memory) -> PlanRun:
+def run_plan_here(plan: Plan, memory: Memory, remarks: tuple[str, ...] = ()) -> PlanRun:
     """Runs a plan whose handles are `memory`'s: on the arrays that these were bound to, and all that those point to.
 
     The device is the process's: variables of modules and the heap are as the last launch left them.
     What the plan allocates keeps its device address as long as an output that views it lives. Open profiles note every
-    launch, also one that a fault stops.
+    launch, also one that a fault stops, with the `remarks` of the language.
 
     Raises:
         PlanError: where the plan uses what is neither in `memory` nor made by itself.
         LaunchError: where a launch does not fit the chip in force or the kernel.
         KernelFault: where a kernel did what a device forbids.
     """
-    state = State(memory.map(), _devices.setdefault(memory, DeviceMemory()))
+    state = State(memory.map(), _devices.setdefault(memory, DeviceMemory()), call_site(), remarks)
     run = _run(plan, state)
     for storage in plan.made:
         memory.adopt(storage, state.buffers[storage])
     return run
+
+
+def note_stopped(program: Program, launch: Launch, fault: KernelFault) -> None:
+    """Open profiles note a launch that a fault stopped while its plan was being made: in a kernel's own Python."""
+    record_launch(record_of(program, launch, fault, call_site()))
 
 
 def _run(plan: Plan, state: State) -> PlanRun:

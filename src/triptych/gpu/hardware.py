@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from triptych.core.gpu_facts import SECTOR_BYTES, WARP_SIZE
 
 PAIR_BYTES = 2 * SECTOR_BYTES
 """What L2 reads of DRAM: two neighbouring sectors (an H200 read 252.7 MB for 3 947 520 sectors that lay apart)."""
+BARRIERS = 16
+"""Named barriers of a block (PTX manual, 9.7.13.1)."""
 BANKS = 32
 """Banks of shared memory, each of which gives one word a wavefront (CUDA programming guide, shared memory)."""
 BANK_BYTES = 4
@@ -21,21 +21,14 @@ POISON_BYTE = 0xA5
 
 # State spaces in the generic address space (PTX manual, 5.1). Global and constant addresses are their own generic
 # addresses; the other spaces lie in windows that no allocation reaches. Where hardware has them is not documented.
+SHARED_WINDOW, LOCAL_WINDOW = 0x7F00_0000_0000, 0x7E00_0000_0000
 PARAM_WINDOW = 0x7D00_0000_0000
 """Kernel parameters, for `cvta.param`."""
+WINDOW_SIZE = 1 << 32
 GRID_WORKSPACE = 0x7C00_0000_0000
 """What cooperative launches count arrivals in: a `grid_workspace` of `cooperative_groups/details/driver_abi.h`, whose
 address %envreg1 and %envreg2 hold."""
 GRID_WORKSPACE_BYTES = 8
-WINDOW_SIZE = 1 << 32
-WINDOWS: Mapping[str, int] = {
-    "global": 0,
-    "const": 0,
-    "param": PARAM_WINDOW,
-    "shared": 0x7F00_0000_0000,
-    "local": 0x7E00_0000_0000,
-}
-"""What `cvta` adds to an address of the space."""
 FIRST_CODE_ADDRESS = 0x7B00_0000_0000
 """A module's functions have addresses from here on, which are those of no memory."""
 CODE_BYTES = 16
@@ -48,6 +41,7 @@ FIRST_VARIABLE_ADDRESS = 0x0008_0000_0000
 __all__ = [
     "BANKS",
     "BANK_BYTES",
+    "BARRIERS",
     "CODE_BYTES",
     "FIRST_CODE_ADDRESS",
     "FIRST_HEAP_ADDRESS",
@@ -56,11 +50,12 @@ __all__ = [
     "GRID_WORKSPACE_BYTES",
     "LOCAL_ALIGNMENT",
     "LOCAL_BYTES",
+    "LOCAL_WINDOW",
     "PAIR_BYTES",
     "PARAM_WINDOW",
     "POISON_BYTE",
     "SECTOR_BYTES",
+    "SHARED_WINDOW",
     "WARP_SIZE",
-    "WINDOWS",
     "WINDOW_SIZE",
 ]

@@ -16,6 +16,7 @@ from triptych.execution.host import HostArray, host_array, is_array
 from triptych.execution.memory import Memory
 from triptych.languages.parameters import Parameter
 
+_ARRAYS = "pass a numpy array, a triptych array or a torch tensor in the host's memory"
 ADDRESS = DTYPES["u64"]
 POINTER_BYTES = 8
 
@@ -58,6 +59,13 @@ class Slot:
         """Its type, as messages show it."""
         bare = f".b8[{self.ptx.size}]" if self.is_bytes else f".{self.ptx.type}"
         return self.known.ctype.text if self.known.ctype else bare
+
+    def advice(self, number: str | None = None) -> str | None:
+        """What to pass: an array for a pointer, what `number` says for a number, either where it is not known."""
+        ctype = self.known.ctype
+        if self.ptx.size != POINTER_BYTES or (ctype is not None and not ctype.pointer):
+            return number
+        return f"for a number: {number}; for a pointer: {_ARRAYS}" if number and ctype is None else _ARRAYS
 
     def error(self, message: str, hint: str | None = None) -> ArgumentError:
         """The error of this parameter."""
@@ -192,12 +200,11 @@ def _integer(slot: Slot, value: object) -> int:
     if isinstance(value, _BOOLS):
         return int(cast(bool, value))
     if isinstance(value, _FLOATS):
-        raise slot.unexpected(value, "convert it: int(…)")
+        raise slot.unexpected(value, slot.advice("convert it: int(…)"))
     try:
         return index(cast(SupportsIndex, value))
     except TypeError:
-        hint = "pass a numpy array, a triptych array or a torch tensor in the host's memory"
-        raise slot.unexpected(value, hint if slot.ptx.size == POINTER_BYTES else None) from None
+        raise slot.unexpected(value, slot.advice()) from None
 
 
 def _float(slot: Slot, dtype: DType, value: object) -> float:

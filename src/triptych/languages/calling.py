@@ -33,6 +33,22 @@ def calling_location(*foreign: str) -> SourceLocation | None:
     return None if frame is None else SourceLocation(frame.f_code.co_filename, frame.f_lineno)
 
 
+def raised_at(error: BaseException) -> SourceLocation | None:
+    """The author's line that an exception came through: their innermost before a language's code that they called.
+
+    None where all of it is a language's.
+    """
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_LANGUAGES):
+            found = SourceLocation(file, trace.tb_lineno)
+        elif found is not None:
+            break
+        trace = trace.tb_next
+    return found
+
+
 def author_location() -> SourceLocation:
     """The innermost line that is no language's own: there is one, for something called the language."""
     found = calling_location()

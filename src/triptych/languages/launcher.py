@@ -8,7 +8,7 @@ from operator import index
 from typing import Protocol, SupportsIndex, cast
 
 from triptych.core.errors import ArgumentError, LaunchError, UsageError
-from triptych.core.plan import Launch, Plan, Program
+from triptych.core.plan import Launch, LaunchShape, Plan, Program
 from triptych.core.relocate import relocated
 from triptych.execution.demangle import readable
 from triptych.execution.launch_report import LaunchReport
@@ -36,17 +36,6 @@ class Entry(Protocol):
     def parameters(self) -> Sequence[PtxParameter]:
         """Its parameters in order."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """How a kernel is launched: blocks of the grid and of a cluster, threads of a block, dynamic shared bytes."""
-
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int = 0
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    cooperative: bool = False
 
 
 class Kernel:
@@ -113,7 +102,7 @@ class Kernel:
         if shared is None or shared < 0:
             raise self._error(f"shared_bytes must be a whole number of bytes, not {shared_bytes!r}")
         three = (self._extents("grid", grid), self._extents("block", block), self._extents("cluster", cluster))
-        return BoundKernel(self, Configuration(*three[:2], shared, three[2], cooperative))
+        return BoundKernel(self, LaunchShape(*three[:2], shared, three[2], cooperative))
 
     def _extents(self, name: str, value: object) -> tuple[int, int, int]:
         """Three extents, those not given being 1."""
@@ -129,7 +118,7 @@ class Kernel:
     def _error(self, message: str) -> LaunchError:
         return LaunchError(f"kernel '{self.name}': {message}", where=calling_location(), hint=_USE)
 
-    def plan(self, how: Configuration, arguments: Sequence[object]) -> Plan:
+    def plan(self, how: LaunchShape, arguments: Sequence[object]) -> Plan:
         """The plan of one launch.
 
         Raises:
@@ -169,7 +158,7 @@ class BoundKernel:
     """A kernel with its grid and block, ready to be called."""
 
     kernel: Kernel
-    configuration: Configuration
+    shape: LaunchShape
 
     def _refuse_names(self, named: Mapping[str, object]) -> None:
         if named:
@@ -190,7 +179,7 @@ class BoundKernel:
             ArgumentError: where the arguments do not fit the kernel's parameters.
         """
         self._refuse_names(named)
-        return relocated(self.kernel.plan(self.configuration, arguments))
+        return relocated(self.kernel.plan(self.shape, arguments))
 
     def __call__(self, *arguments: object, **named: object) -> LaunchReport:
         """Runs the kernel to its end on the simulated device; what it stores is in the arrays when this returns.
@@ -210,7 +199,7 @@ class BoundKernel:
             KernelFault: where the kernel did what a device forbids.
         """
         self._refuse_names(named)
-        plan = self.kernel.plan(self.configuration, arguments)
+        plan = self.kernel.plan(self.shape, arguments)
         try:
             return run_plan_here(plan, memory()).launches[0]
         except LaunchError as error:

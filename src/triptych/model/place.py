@@ -135,7 +135,7 @@ def _target_notes(record: LaunchRecord, chip: Chip) -> tuple[str, ...]:
 def _occupancy_notes(record: LaunchRecord, chip: Chip) -> tuple[str, ...]:
     if isinstance(chip, NeuronChip):
         return (f"One NeuronCore of {chip.core_count}, with its share of HBM bandwidth.",)
-    x, y, z = record.grid
+    x, y, z = record.shape.grid
     blocks = x * y * z
     if blocks >= chip.sm_count:
         return ()

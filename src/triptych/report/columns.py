@@ -9,7 +9,8 @@ from enum import Enum
 from triptych.core.counters import Counters, known_counters
 from triptych.execution.launch_report import LaunchReport
 from triptych.model.traffic import LEVELS, Level
-from triptych.report.quantities import count, duration, extent, percent, ratio, size
+from triptych.report.facts import FACTS
+from triptych.report.quantities import count, duration, percent, ratio, size
 
 ABSENT = "–"
 STOPPED = "stopped"
@@ -85,6 +86,10 @@ def _bytes_at(level: Level) -> Column:
     return Column(f"{level.short}\nbytes", origin, lambda launch: size(launch.roofline.at(level.key).bytes))
 
 
+def _given(key: str, *, left: bool = False) -> Column:
+    return Column(FACTS[key].title, Origin.GIVEN, FACTS[key].text, left)
+
+
 _ROOFLINE = (
     Column("FLOP\n/byte", Origin.MODELLED, lambda launch: ratio(launch.roofline.intensity)),
     Column("ridge", Origin.MODELLED, lambda launch: ratio(launch.roofline.ridge_point)),
@@ -97,9 +102,9 @@ _ROOFLINE = (
 
 COLUMNS: Mapping[str, Sequence[Column]] = {
     "gpu": (
-        Column("language", Origin.GIVEN, lambda launch: launch.record.language, left=True),
-        Column("grid", Origin.GIVEN, lambda launch: extent(launch.record.grid)),
-        Column("block", Origin.GIVEN, lambda launch: extent(launch.record.block)),
+        _given("language", left=True),
+        _given("grid"),
+        _given("block"),
         Column("warp\ninstr.", Origin.COUNTED, _counted("instructions.warp")),
         Column("FLOPs", Origin.COUNTED, lambda launch: count(launch.roofline.flops)),
         *map(_bytes_at, LEVELS["gpu"]),
@@ -109,8 +114,8 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         *_ROOFLINE,
     ),
     "neuron": (
-        Column("language", Origin.GIVEN, lambda launch: launch.record.language, left=True),
-        Column("grid", Origin.GIVEN, lambda launch: extent(launch.record.grid)),
+        _given("language", left=True),
+        _given("grid"),
         Column("tensor\ninstr.", Origin.COUNTED, _counted("instructions.tensor")),
         Column("vector\ninstr.", Origin.COUNTED, _counted("instructions.vector")),
         Column("scalar\ninstr.", Origin.COUNTED, _counted("instructions.scalar")),

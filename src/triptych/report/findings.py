@@ -8,9 +8,16 @@ from triptych.core.checks import CHECKS, MACHINES, Severity
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 
+NO_KERNEL = "the script launched no kernel"
+NO_KERNEL_BEFORE_THE_ERROR = "the script ended with an error before any kernel had run to its end"
+"""What reports say where there is no launch."""
+
 
 def is_clean(launches: Iterable[LaunchReport]) -> bool:
-    """Whether no launch has a finding worse than a notice."""
+    """Whether no launch has a finding worse than a notice; one that a fault stopped has the fault as its finding.
+
+    How the script itself ended is its exit status: a run is right where that is 0 and its launches are clean.
+    """
     return all(finding.severity is Severity.NOTICE for launch in launches for finding in launch.findings)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from typing import Any, cast
@@ -15,16 +16,22 @@ from triptych.core.launches import Finding, Line
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 from triptych.model import Roofline
+from triptych.report.facts import facts_json, place_json
 from triptych.report.findings import is_clean
 
 SCHEMA = "triptych.run/1"
 """The document's `schema`: it changes when a reader would have to."""
+CHIPS_SCHEMA = "triptych.chips/1"
+"""That of what `triptych chips --json` writes."""
+INSTRUCTIONS_SCHEMA = "triptych.instructions/1"
+"""That of what `triptych instructions --json` writes."""
 
 
 @cache
-def schema() -> Mapping[str, Any]:
-    """The JSON Schema (draft 2020-12) of the document."""
-    text = files("triptych.report").joinpath("schemas/run-1.schema.json").read_text(encoding="utf-8")
+def schema(name: str = SCHEMA) -> Mapping[str, Any]:
+    """The JSON Schema (draft 2020-12) of the documents whose `schema` is `name`."""
+    file = f"schemas/{name.removeprefix('triptych.').replace('/', '-')}.schema.json"
+    text = files("triptych.report").joinpath(file).read_text(encoding="utf-8")
     return cast("Mapping[str, Any]", json.loads(text))
 
 
@@ -62,14 +69,8 @@ def launch_json(launch: LaunchReport) -> dict[str, Any]:
     record = launch.record
     return {
         "kernel": record.kernel,
-        "language": record.language,
-        "chip": launch.chip.name,
-        "target": record.target,
-        "grid": list(record.grid),
-        "block": list(record.block),
-        "shared_bytes": record.shared_bytes,
+        **facts_json(launch),
         "counters": _counters(record.counters),
-        "stopped": launch.stopped,
         "model": {} if launch.stopped else _counters(launch.roofline.counters()),
         "roofline": None if launch.stopped else _roofline(launch.roofline),
         "notes": list(launch.notes),
@@ -113,8 +114,8 @@ def _roofline(roofline: Roofline) -> dict[str, Any]:
     }
 
 
-def _frames(frames: Sequence[SourceLocation]) -> list[dict[str, Any]]:
-    return [{"file": frame.file, "line": frame.line} for frame in frames]
+def _frames(frames: Sequence[SourceLocation]) -> list[dict[str, Any] | None]:
+    return [place_json(frame) for frame in frames]
 
 
 def _line(line: Line) -> dict[str, Any]:
@@ -139,9 +140,5 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "thread": None if finding.thread is None else list(finding.thread),
         "block": None if finding.block is None else list(finding.block),
         "hint": finding.hint,
-        "access": finding.access,
-        "space": finding.space,
-        "address": finding.address,
-        "bytes": finding.bytes,
-        "allocation": finding.allocation,
+        **asdict(finding.memory),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,9 +15,11 @@ from rich.text import Text
 
 from triptych.core.checks import CHECKS, MACHINES, Severity
 from triptych.core.launches import Finding
+from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 from triptych.report.columns import COLUMNS, Column, cells_of, origins
-from triptych.report.findings import checks_that_looked, line_text
+from triptych.report.counter_views import CounterChoice, counter_views
+from triptych.report.findings import NO_KERNEL, NO_KERNEL_BEFORE_THE_ERROR, checks_that_looked, line_text
 from triptych.report.groups import identity
 from triptych.report.hot_lines import LINE_COLUMNS, ORDER, HotLine, LineColumn, hot_lines
 from triptych.report.quantities import count, rate
@@ -28,6 +31,8 @@ SHORT_KERNEL_WIDTH = 14
 """Columns, in the tables after the first: a longer name is cut."""
 MIN_SOURCE_WIDTH = 16
 """Columns of a source line's text, however narrow the terminal."""
+_SHOWN = 6
+"""Of the lines that launched a kernel, and of the launches of each."""
 STYLES = {Severity.NOTICE: "cyan", Severity.WARNING: "yellow", Severity.ERROR: "bold red"}
 
 
@@ -51,29 +56,38 @@ def report(
     lines_per_kernel: int = 5,
     failed: bool = False,
     asked: Iterable[str] = (),
+    counters: CounterChoice | None = None,
+    hidden: Sequence[LaunchReport] = (),
 ) -> RenderableType:
     """The whole report for a terminal of `width` columns.
 
-    `failed`: the script ended with an error; `asked`: the names of the checks that were asked for.
+    `failed`: the script ended with an error; `asked`: the names of the checks that were asked for; `counters`: those
+    that are listed launch by launch; `hidden`: the launches that are not to be shown.
     """
     if not launches:
-        return Text(f"triptych: the script launched no kernel{' that finished' if failed else ''}.")
+        if hidden:
+            return Text(f"triptych: no kernel that was launched matches --kernel; there were: {_kernels(hidden)}.")
+        return Text(f"triptych: {NO_KERNEL_BEFORE_THE_ERROR if failed else NO_KERNEL}.")
     parts: list[RenderableType] = [*_heads(launches)]
     rows = _rows(launches)
     for machine in COLUMNS:
         those = [row for row in rows if row.launch.record.machine == machine]
         parts += _launch_tables(those, machine, width) if those else []
+    parts += _call_sites(rows)
     parts += _line_tables(hot_lines(launches, lines_per_kernel), width)
+    parts += _counter_tables(rows, counters) if counters is not None else []
     parts += _findings(launches)
     parts += _notes(launches)
-    parts += _unused(launches, asked)
+    parts += _unused([*launches, *hidden], asked)
+    if hidden:
+        parts.append(Text(f"Not shown, since --kernel names others: {_kernels(hidden)}.", "dim"))
     return Group(*parts)
 
 
 def _heads(launches: Sequence[LaunchReport]) -> Iterable[Text]:
     for chip in {launch.chip.name: launch.chip for launch in launches}.values():
         bandwidth = rate(chip.memory_bytes_per_s, "B/s")
-        yield Text.assemble(("triptych", "bold"), f"  {chip.title}, {bandwidth} of memory bandwidth")
+        yield Text.assemble(("triptych", "bold"), f"  {chip.described}, {bandwidth} of memory bandwidth")
 
 
 def _rows(launches: Sequence[LaunchReport]) -> list[_Row]:
@@ -125,6 +139,48 @@ def _packed(needs: Mapping[Column, int], first_room: int, room: int) -> list[lis
     return runs
 
 
+def _call_sites(rows: Sequence[_Row]) -> Iterable[Text]:
+    """Which line launched what, of the kernels that several lines launched."""
+    found: dict[str, dict[SourceLocation, list[str]]] = {}
+    for row in rows:
+        if row.launch.call_site is not None:
+            found.setdefault(row.launch.kernel, {}).setdefault(row.launch.call_site, []).append(row.label)
+    for kernel, sites in found.items():
+        if len(sites) > 1:
+            told = (f"at {_short(site)} (#{_first(labels)})" for site, labels in sites.items())
+            yield Text(f"\n{kernel} was launched {_first(list(told))}.", "dim")
+
+
+def _first(texts: Sequence[str]) -> str:
+    """The first ones, and how many more there are."""
+    more = len(texts) - _SHOWN
+    return ", ".join([*texts[:_SHOWN], *([f"{more} more"] if more > 0 else [])])
+
+
+def _short(where: SourceLocation) -> str:
+    return f"{where.file.rsplit('/', 1)[-1]}:{where.line}"
+
+
+def _kernels(launches: Iterable[LaunchReport]) -> str:
+    """Their names, with how often each was launched: `add (3 launches), scale (1 launch)`."""
+    times = Counter(launch.kernel for launch in launches)
+    return ", ".join(f"{name} ({count(several)} launch{'es' * (several > 1)})" for name, several in times.items())
+
+
+def _counter_tables(rows: Sequence[_Row], choice: CounterChoice) -> Iterable[RenderableType]:
+    """A table for each row of launches: every counter that was asked for, with its unit and provenance."""
+    for row in rows:
+        launch = row.launch
+        site = "" if launch.call_site is None else f", launched at {_short(launch.call_site)}"
+        yield Text(f"\ncounters of {launch.kernel} (#{row.label}{site})", "bold")
+        table = plain_table()
+        for heading, right in (("name", False), ("value", True), ("unit", False), ("provenance", False)):
+            table.add_column(heading, justify="right" if right else "left", overflow="fold")
+        for one in counter_views(launch, choice):
+            table.add_row(*map(Text, (one.name, one.value, one.unit, one.provenance)))
+        yield table if table.row_count else Text("none of them: what is 0 is left out", "dim")
+
+
 def _line_tables(lines: Sequence[HotLine], width: int) -> Iterable[RenderableType]:
     key = attrgetter("kernel", "machine", "language", "launches")
     for (kernel, machine, language, launches), group in groupby(lines, key=key):
@@ -137,7 +193,7 @@ def _line_tables(lines: Sequence[HotLine], width: int) -> Iterable[RenderableTyp
 
 def _line_table(lines: Sequence[HotLine], columns: Sequence[LineColumn], width: int) -> RenderableType:
     """Figures at their full width; what is left of the terminal goes to the source text."""
-    places = [f"{line.where.file.rsplit('/', 1)[-1]}:{line.where.line}" for line in lines]
+    places = [_short(line.where) for line in lines]
     cells = [[column.cell(line) for line in lines] for column in columns]
     needs = [max(map(cell_len, places))]
     needs += [
@@ -170,6 +226,9 @@ def _findings(launches: Sequence[LaunchReport]) -> Iterable[RenderableType]:
         if finding.where is not None:
             yield _indented(Text(f"at {finding.where}  {line_text(finding.message, finding.where)}".rstrip()), 4)
         yield from (_indented(Text(f"called from {frame}"), 4) for frame in finding.frames)
+        site = launches[numbers[0] - 1].call_site
+        if site is not None and site != finding.where:
+            yield _indented(Text(f"launched at {site}  {site.text}".rstrip()), 4)
         if finding.hint is not None:
             yield _indented(Text(finding.hint), 4)
     checks = checks_that_looked(launches)

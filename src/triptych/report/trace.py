@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 from triptych.core.counters import Counter
 from triptych.core.launches import Finding
 from triptych.execution.launch_report import LaunchReport
+from triptych.report.facts import facts_json
 
 Event = dict[str, Any]
 
@@ -111,7 +112,8 @@ def _slices(number: int, launch: LaunchReport, process: _Process, start: float) 
 
 def _stopped(number: int, launch: LaunchReport, process: _Process, start: float) -> Iterator[Event]:
     place = process.place(_LAUNCHES)
-    yield _instant(f"stopped: {launch.kernel}", "stopped", start, place, _launched(number, launch))
+    told = {"launch": number, **facts_json(launch)}
+    yield _instant(f"stopped: {launch.kernel}", "stopped", start, place, told)
     for finding in launch.findings:
         yield _finding(finding, start, place)
 
@@ -146,24 +148,11 @@ def _instant(name: str, category: str, start: float, place: _Place, arguments: M
     return {"name": name, "cat": category, "ph": "i", "s": "t", "ts": start, **place, "args": arguments}
 
 
-def _launched(number: int, launch: LaunchReport) -> dict[str, Any]:
-    """What was launched, and where."""
-    record = launch.record
-    return {
-        "launch": number,
-        "language": record.language,
-        "chip": launch.chip.name,
-        "target": record.target,
-        "grid": list(record.grid),
-        "block": list(record.block),
-        "shared_bytes": record.shared_bytes,
-    }
-
-
 def _arguments(number: int, launch: LaunchReport) -> dict[str, Any]:
     roofline = launch.roofline
     return {
-        **_launched(number, launch),
+        "launch": number,
+        **facts_json(launch),
         "bound": roofline.bound,
         "limited_by": roofline.limited_by,
         "counters": _by_provenance([*launch.counters.items(), *roofline.counters().items()]),

@@ -59,6 +59,7 @@ class Function(GlobalValue):
     module: Module
     args: tuple[Value, ...]
     function_type: FunctionType
+    is_declaration: bool
     linkage: str
     calling_convention: str
     attributes: _Attributes
@@ -69,6 +70,7 @@ class Module:
     triple: str
     data_layout: str
     globals: dict[str, Function]
+    functions: list[Function]
     def __init__(self, name: str = ...) -> None: ...
 
 class MetaDataString(Value):

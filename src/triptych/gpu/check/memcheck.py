@@ -5,13 +5,16 @@ Generated code looks at every access (`lower/memory`) and records the first that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from triptych.core.errors import MemoryFault
 from triptych.core.handles import Storage
+from triptych.core.memory_access import MemoryAccess
 from triptych.gpu.check.culprit import Culprit
 from triptych.gpu.check.null_arguments import null_arguments
 from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, PARAM_WINDOW
+from triptych.gpu.isa.spaces import FRAME
 from triptych.gpu.lower.memory_sites import MemorySite
 from triptych.gpu.lower.records import FaultKind, Site
 from triptych.gpu.run.heap import DeviceHeap
@@ -27,11 +30,11 @@ def fault(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> Me
     """The error for the access that a worker recorded."""
     context = worker.context
     site = _site_of(kernel, worker)
-    if site.space == "frame":
+    if site.space is FRAME:
         return _overflow(kernel, state, site, by)
-    size, kind = context.fault_size, context.fault_kind
+    size, wrong = context.fault_size, WRONG[FaultKind(context.fault_kind)]
     address = context.fault_address & 0xFFFF_FFFF_FFFF_FFFF
-    reason, allocation = _reason(kind, address, size, kernel, state)
+    reason, allocation = wrong.reason(kernel, state, address, size)
     instruction = site.instruction.instruction
     lines = [
         f"Invalid __{site.space}__ {_VERBS[site.kind]} of size {size} bytes in kernel {kernel.entry.name}",
@@ -42,10 +45,9 @@ def fault(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> Me
     if instruction.where.text:
         lines.append(f"  {instruction.where.text}")
     return MemoryFault(
-        "\n".join(lines), where=instruction.where, hint=_hint(kind, address, kernel, state), frames=instruction.frames,
+        "\n".join(lines), where=instruction.where, hint=wrong.hint(kernel, state, address), frames=instruction.frames,
         kernel=kernel.entry.name, thread=by.thread, block=by.block,
-        access=site.kind, space=site.space, address=address, bytes=size,
-        allocation=None if allocation is None else allocation.name,
+        memory=MemoryAccess(site.kind, site.space.name, address, size, None if allocation is None else allocation.name),
     )  # fmt: skip
 
 
@@ -64,50 +66,15 @@ def _overflow(kernel: Kernel, state: LaunchState, site: MemorySite, by: Culprit)
     )
 
 
-_HINTS: Mapping[int, str] = {
-    FaultKind.OUT_OF_BOUNDS: "compare the index with the array's length before the access, or pass a larger array",
-    FaultKind.MISALIGNED: "let the address be a multiple of the access's size",
-    FaultKind.READ_ONLY: "pass an array that can be written",
-    FaultKind.SHARED_BOUNDS: "index less far, or ask for more: kernel[grid, block, shared_bytes]",
-    FaultKind.LOCAL_BOUNDS: "index within the local array",
-}
-
-
 def _site_of(kernel: Kernel, worker: Worker) -> MemorySite:
     first: int = worker.context.sites
     fault: int = worker.context.fault_site
     return kernel.analysis.sites[(fault - first) // Site.size()]
 
 
-def _reason(kind: int, address: int, size: int, kernel: Kernel, state: LaunchState) -> tuple[str, Storage | None]:
-    """What is wrong with the address, and the allocation that this names."""
-    match kind:
-        case FaultKind.MISALIGNED:
-            return f"is misaligned: a multiple of {size} is needed", None
-        case FaultKind.READ_ONLY:
-            storage = _owner(state.table.storages, address)
-            return f"lies in {_name(storage, state) if storage else 'an allocation'}, which is read-only", storage
-        case FaultKind.SHARED_BOUNDS:
-            return f"is out of bounds: the block has {state.geometry.shared_bytes} bytes of shared memory", None
-        case FaultKind.LOCAL_BOUNDS:
-            return f"is out of bounds: a thread has {state.geometry.local_bytes} bytes of local memory", None
-        case _:
-            return _outside(kernel, state, address)
-
-
 def _name(storage: Storage, state: LaunchState) -> str:
     passed = state.argument_of.get(storage.name)
     return f"'{storage.name}'" if passed is None else f"'{storage.name}' ({passed.label})"
-
-
-def _hint(kind: int, address: int, kernel: Kernel, state: LaunchState) -> str:
-    """What to do."""
-    if kind != FaultKind.OUT_OF_BOUNDS or address >= _NULL_PAGE_BYTES:
-        return _HINTS[kind]
-    which = null_arguments(kernel, state)
-    if which:
-        return f"pass an array in the place of None or 0 ({which}), or test the pointer first"
-    return "the kernel read this pointer from memory or computed it: look where it comes from"
 
 
 def _element(storage: Storage, state: LaunchState, address: int) -> str:
@@ -123,7 +90,24 @@ def _owner(storages: Sequence[Storage], address: int) -> Storage | None:
     return next((s for s in storages if s.address <= address < s.end), None)
 
 
-def _outside(kernel: Kernel, state: LaunchState, address: int) -> tuple[str, Storage | None]:
+def _misaligned(_: Kernel, __: LaunchState, ___: int, size: int) -> tuple[str, None]:
+    return f"is misaligned: a multiple of {size} is needed", None
+
+
+def _read_only(_: Kernel, state: LaunchState, address: int, __: int) -> tuple[str, Storage | None]:
+    storage = _owner(state.table.storages, address)
+    return f"lies in {_name(storage, state) if storage else 'an allocation'}, which is read-only", storage
+
+
+def _outside_shared(_: Kernel, state: LaunchState, __: int, ___: int) -> tuple[str, None]:
+    return f"is out of bounds: the block has {state.geometry.shared_bytes} bytes of shared memory", None
+
+
+def _outside_local(_: Kernel, state: LaunchState, __: int, ___: int) -> tuple[str, None]:
+    return f"is out of bounds: a thread has {state.geometry.local_bytes} bytes of local memory", None
+
+
+def _outside(kernel: Kernel, state: LaunchState, address: int, _: int) -> tuple[str, Storage | None]:
     if FIRST_HEAP_ADDRESS <= address < PARAM_WINDOW:
         return _outside_allocations(state.heap, address), None
     arrays = [s for s in state.table.storages if s.address < FIRST_HEAP_ADDRESS]
@@ -133,6 +117,7 @@ def _outside(kernel: Kernel, state: LaunchState, address: int) -> tuple[str, Sto
         return f"is out of bounds ({told}{': ' if which else ''}{which})", None
     if not arrays:
         return "is out of bounds", None
+    address -= address >> 63 << 64  # what lies so high is a pointer less than zero, whose distances are those below
     nearest = min(arrays, key=lambda s: _distance(s, address))
     extent = f"{_name(nearest, state)} at {nearest.address:#x} of {nearest.size} bytes"
     extent += _element(nearest, state, address)
@@ -161,3 +146,38 @@ def _distance(storage: Storage, address: int) -> int:
     if address >= storage.end:
         return address - storage.end + 1
     return max(storage.address - address, 0)
+
+
+def _hint_outside(kernel: Kernel, state: LaunchState, address: int) -> str:
+    if address >= _NULL_PAGE_BYTES:
+        return "compare the index with the array's length before the access, or pass a larger array"
+    which = null_arguments(kernel, state)
+    if which:
+        return f"pass an array in the place of None or 0 ({which}), or test the pointer first"
+    return "the kernel read this pointer from memory or computed it: look where it comes from"
+
+
+def _always(hint: str) -> Callable[[Kernel, LaunchState, int], str]:
+    return lambda _, __, ___: hint
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What is wrong with an access."""
+
+    reason: Callable[[Kernel, LaunchState, int, int], tuple[str, Storage | None]]
+    """(kernel, launch, address, size) -> what is wrong with the address, and the allocation that this names."""
+    hint: Callable[[Kernel, LaunchState, int], str]
+    """(kernel, launch, address) -> what to do."""
+
+
+WRONG: Mapping[FaultKind, Wrong] = {
+    FaultKind.OUT_OF_BOUNDS: Wrong(_outside, _hint_outside),
+    FaultKind.MISALIGNED: Wrong(_misaligned, _always("let the address be a multiple of the access's size")),
+    FaultKind.READ_ONLY: Wrong(_read_only, _always("pass an array that can be written")),
+    FaultKind.SHARED_BOUNDS: Wrong(
+        _outside_shared, _always("index less far, or ask for more: kernel[grid, block, shared_bytes]")
+    ),
+    FaultKind.LOCAL_BOUNDS: Wrong(_outside_local, _always("index within the local array")),
+}
+"""The kinds of fault that are this check's."""

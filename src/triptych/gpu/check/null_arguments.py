@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triptych.gpu.isa.spaces import PARAM
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.worker import LaunchState
 from triptych.gpu.syntax.ast import Address, Register, Symbol
@@ -19,14 +20,14 @@ def null_arguments(kernel: Kernel, state: LaunchState) -> str:
 
 
 def _converted(kernel: Kernel) -> set[str]:
-    """The parameters of which a `cvta` makes an address."""
+    """The parameters of which a generic address is made."""
     loaded: dict[str, str] = {}
     converted: set[str] = set()
-    for bound in (one.instruction for block in kernel.analysis.bound for one in block):
-        match bound.mnemonic, bound.operands:
-            case "ld", (Register(name), Address(Symbol(parameter))):
+    for bound in (one for block in kernel.analysis.bound for one in block):
+        match bound.instruction.operands:
+            case Register(name), Address(Symbol(parameter)) if bound.form.space is PARAM:
                 loaded[name] = parameter
-            case "cvta", (_, Register(name)) if name in loaded:
+            case _, Register(name) if bound.form.row.converts_addresses and name in loaded:
                 converted.add(loaded[name])
             case _:
                 pass

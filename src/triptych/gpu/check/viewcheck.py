@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from triptych.core.checks import VIEWCHECK
 from triptych.core.handles import Handle, Storage
 from triptych.core.launches import Finding
+from triptych.core.memory_access import MemoryAccess
 from triptych.core.plan import Launch
 from triptych.gpu.lower.memory_sites import MemorySite
 from triptych.gpu.lower.records import Site
@@ -68,9 +69,5 @@ def _finding(site: MemorySite, address: int, state: LaunchState) -> Finding:
         instruction.where,
         instruction.frames,
         hint="compare the index with the argument's length, or pass the whole array",
-        access=site.kind,
-        space=site.space,
-        address=address,
-        bytes=site.bytes,
-        allocation=storage.name,
+        memory=MemoryAccess(site.kind, site.space.name, address, site.bytes, storage.name),
     )

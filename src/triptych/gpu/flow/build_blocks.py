@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from triptych.core.errors import PtxSyntaxError
 from triptych.core.source import SourceLocation
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks, instruction_effect
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.syntax.ast import BranchTargets, Function, Group, Instruction, Label, Symbol
 
 

@@ -138,7 +138,7 @@ def _find_saved(function: Function, calls: CallGraph) -> dict[int, list[str]]:
 
 def uses_of(instruction: Instruction) -> frozenset[str]:
     """The registers that an instruction reads, a call's included."""
-    if instruction.mnemonic != "call":
+    if not instruction_effect(instruction).calls:
         return bind(instruction).uses
     call = Call.of(instruction)
     return frozenset(name for operand in (call.target, *call.arguments) for name in registers_of(operand))
@@ -146,6 +146,6 @@ def uses_of(instruction: Instruction) -> frozenset[str]:
 
 def defines_of(instruction: Instruction) -> frozenset[str]:
     """The registers that an instruction writes, a call's included."""
-    if instruction.mnemonic != "call":
+    if not instruction_effect(instruction).calls:
         return bind(instruction).defines
     return frozenset(name for operand in Call.of(instruction).results for name in registers_of(operand))

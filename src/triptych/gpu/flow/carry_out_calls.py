@@ -13,8 +13,9 @@ from triptych.gpu.flow.call_frames import saved_bits
 from triptych.gpu.flow.find_functions import Call, refuse
 from triptych.gpu.flow.graph import instruction_effect
 from triptych.gpu.flow.write_function import BACK, FRAME, STACK, FunctionWriter, Joined, entry_label, return_register
+from triptych.gpu.isa import spaces
 from triptych.gpu.isa.calls import BAD_POINTER, HOST_FUNCTIONS
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.syntax.ast import (
     Address,
@@ -32,7 +33,7 @@ from triptych.gpu.syntax.ast import (
 )
 from triptych.gpu.syntax.variables import TYPE_BYTES, size_of
 
-_PARAMETERS = frozenset(("param", "param::func"))
+_PARAMETERS = frozenset((*spaces.PARAM.modifiers, *spaces.FRAME.modifiers))
 _LOCALS = Label("&locals", 0)
 """Stands where the registers that hold addresses of local variables are to be set."""
 
@@ -108,7 +109,7 @@ class CallCarrier(FunctionWriter):
         if guard is not None:
             guard = Guard(Register(self.prefix + guard.register.name), guard.negated)
         effect = instruction_effect(instruction)
-        if instruction.mnemonic == "call":
+        if effect.calls:
             call = Call.of(instruction)
             if effect is Effect.HOST_CALL:
                 self._call_host(call, guard)
@@ -121,7 +122,7 @@ class CallCarrier(FunctionWriter):
             operands = tuple(self._label_or_operand(o) for o in operands)
         elif instruction.mnemonic == "ret" and not self.is_kernel:
             operands = (Symbol(f"{self.prefix}&exit"),)
-        elif instruction.mnemonic in ("ld", "st") and not _PARAMETERS.isdisjoint(modifiers):
+        elif effect.accesses and not _PARAMETERS.isdisjoint(modifiers):
             if not self.is_kernel or any(self._is_in_frame(o) for o in operands):
                 modifiers = tuple("param::func" if m == "param" else m for m in modifiers)
             operands = tuple(self._parameter_operand(o) for o in operands)
@@ -265,7 +266,7 @@ class CallCarrier(FunctionWriter):
 
 def _ends_with_call(function: Function) -> bool:
     last = next((s for s in reversed(function.body or ()) if isinstance(s, Instruction)), None)
-    return last is not None and last.mnemonic == "call" and last.guard is None
+    return last is not None and instruction_effect(last).calls and last.guard is None
 
 
 def _bits(instruction: Instruction) -> int:

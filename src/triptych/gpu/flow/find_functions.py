@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from triptych.core.errors import UnsupportedFeature
+from triptych.gpu.flow.graph import instruction_effect
 from triptych.gpu.hardware import CODE_BYTES, FIRST_CODE_ADDRESS
 from triptych.gpu.isa.calls import HOST_FUNCTIONS
 from triptych.gpu.syntax.ast import (
@@ -124,7 +125,7 @@ def find_functions(module: Module, kernel: Function) -> CallGraph:
     def visit(function: Function) -> None:
         own = direct[function.name] = set()
         for place, statement in enumerate(function.body or ()):
-            if isinstance(statement, Instruction) and statement.mnemonic == "call":
+            if isinstance(statement, Instruction) and instruction_effect(statement).calls:
                 found = _find_callees(module, function, Call.of(statement), taken)
                 if found is not None:
                     callees[function.name, place] = found
@@ -158,7 +159,7 @@ def _find_pointers(module: Module) -> frozenset[str]:
     found = {symbol.name for variable in module.variables.values() for _, symbol in variable.references}
     for function in module.functions.values():
         for statement in function.body or ():
-            if isinstance(statement, Instruction) and statement.mnemonic != "call":
+            if isinstance(statement, Instruction) and not instruction_effect(statement).calls:
                 found.update(operand.name for operand in statement.operands if isinstance(operand, Symbol))
     return frozenset(found & module.functions.keys())
 
@@ -202,7 +203,7 @@ def reachable_functions(module: Module, kernel: Function) -> tuple[Function, ...
         function = waiting.pop()
         instructions = [i for i in function.body or () if isinstance(i, Instruction)]
         names = {o.name for i in instructions for o in i.operands if isinstance(o, Symbol)}
-        if any(i.mnemonic == "call" and any(isinstance(o, Register) for o in i.operands) for i in instructions):
+        if any(instruction_effect(i).calls and any(isinstance(o, Register) for o in i.operands) for i in instructions):
             names |= pointers
         for name in sorted(names & module.functions.keys() - found.keys()):
             found[name] = module.functions[name]

@@ -8,13 +8,9 @@ from triptych.gpu.flow.find_dominators import find_tree
 from triptych.gpu.flow.find_liveness import Registers
 from triptych.gpu.flow.find_loops import Edge
 from triptych.gpu.flow.graph import FlowGraph, instruction_effect
-from triptych.gpu.isa.table import Effect, find_form
+from triptych.gpu.isa.effects import Observation
+from triptych.gpu.isa.table import find_form
 from triptych.gpu.syntax.ast import Instruction
-
-_OWN = frozenset(("local", "param", "const"))
-"""Spaces that no other thread writes."""
-_STRONG = frozenset(("volatile", "relaxed", "acquire", "mmio"))
-_WRITES = frozenset((Effect.STORE, Effect.ATOMIC, Effect.COPY))
 
 
 def find_waits(graph: FlowGraph, uses: Registers, defines: Registers) -> frozenset[Edge]:
@@ -29,7 +25,7 @@ def find_waits(graph: FlowGraph, uses: Registers, defines: Registers) -> frozens
         uses: the registers that an instruction reads.
         defines: the registers that an instruction writes.
     """
-    seen = {block.index for block in graph.blocks if any(_observes(i) for i in block.instructions)}
+    seen = {b.index for b in graph.blocks if any(_observes(i) is not Observation.NOTHING for i in b.instructions)}
     if not seen:
         return frozenset()
     found: set[Edge] = set()
@@ -42,20 +38,14 @@ def find_waits(graph: FlowGraph, uses: Registers, defines: Registers) -> frozens
     return frozenset(found)
 
 
-def _observes(instruction: Instruction) -> bool:
-    """Whether what it gives can be another thread's doing."""
+def _observes(instruction: Instruction) -> Observation:
+    """What its results tell of what other threads do."""
     form = find_form(instruction.mnemonic, instruction.modifiers)
-    if form is None or form.space in _OWN:
-        return False
-    if form.row.effect is Effect.ATOMIC:
-        return form.row.operands[0].is_destination
-    return form.row.effect is Effect.LOAD and not form.has("nc")
-
-
-def _is_strong(instruction: Instruction) -> bool:
-    if "param::func" in instruction.modifiers and not instruction.added:
-        return True  # the result of a function: it may have looked for itself
-    return instruction_effect(instruction) is Effect.ATOMIC or not _STRONG.isdisjoint(instruction.modifiers)
+    if form is None:
+        return Observation.NOTHING
+    if form.observes is Observation.WEAK and form.space.passes_results and not instruction.added:
+        return Observation.STRONG  # the result of a function: it may have looked for itself
+    return form.observes
 
 
 class _Cycle:
@@ -80,10 +70,13 @@ class _Cycle:
         instructions = [i for block in self.body for i in self.graph.blocks[block].instructions]
         effects = {instruction_effect(i) for i in instructions}
         changed = {name for i in instructions for name in self.defines(i)}
-        orders, writes = Effect.ORDER in effects, not _WRITES.isdisjoint(effects)
+        orders, writes = any(e.orders for e in effects), any(e.writes for e in effects)
         tainted: set[str] = set()
         for i in instructions:
-            if _observes(i) and (_is_strong(i) or orders or not (writes or changed.intersection(self.uses(i)))):
+            seen = _observes(i)
+            if seen is Observation.WEAK and not orders and (writes or changed.intersection(self.uses(i))):
+                continue
+            if seen is not Observation.NOTHING:
                 tainted.update(self.defines(i))
         return bool(tainted) and self._reaches_an_exit(tainted, instructions)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from triptych.gpu.isa.calls import is_host_call
-from triptych.gpu.isa.table import Effect, effect_of
+from triptych.gpu.isa.effects import Effect
+from triptych.gpu.isa.table import effect_of
 from triptych.gpu.syntax.ast import Instruction
 
 

@@ -19,7 +19,7 @@ from triptych.gpu.flow.find_liveness import Liveness
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks, instruction_effect
 from triptych.gpu.flow.order_blocks import OrderedGraph, order_blocks
 from triptych.gpu.flow.write_function import BACK, ENTRY, FRAME, OWN, STACK, Joined, return_register
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.syntax.ast import Function, Group, Instruction, Label, Module, Operand, Statement, Symbol, Variable
 
 
@@ -63,7 +63,7 @@ def join_functions(module: Module, kernel: Function) -> JoinedKernel:
 def _names_functions(module: Module, kernel: Function) -> bool:
     instructions = (i for i in kernel.body or () if isinstance(i, Instruction))
     return any(
-        i.mnemonic == "call" or any(isinstance(o, Symbol) and o.name in module.functions for o in i.operands)
+        instruction_effect(i).calls or any(isinstance(o, Symbol) and o.name in module.functions for o in i.operands)
         for i in instructions
     )
 
@@ -132,8 +132,9 @@ def find_links(graph: FlowGraph) -> dict[int, tuple[int, ...]]:
         elif last.operands and isinstance(last.operands[-1], Group):
             named = last.operands[-1].elements if instruction_effect(last) is Effect.SWITCH else ()
         labels = [operand.name for operand in named if isinstance(operand, Symbol)]
-        if labels:
-            links[block.index] = tuple(numbers[label] for label in labels)
+        if labels:  # a call that nothing reaches is in no block: nothing comes back to it
+            anywhere = next((numbers[label] for label in labels if label in numbers), block.index)
+            links[block.index] = tuple(numbers.get(label, anywhere) for label in labels)
     return links
 
 

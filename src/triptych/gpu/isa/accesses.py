@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from triptych.gpu.isa.effects import Effect, Observation
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.table import Effect, Form, Pipe, row
+from triptych.gpu.isa.table import Form, Pipe, row
 
 _TYPES = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _SPACES = {
@@ -36,10 +37,13 @@ def store(m: Machine[V], f: Form, address: V, *values: V) -> None:
     m.store(f.space, f.type, address, values[: f.elements])
 
 
-def _load(opcode: str, operands: str, groups: Mapping[str, str], section: str = "9.7.9.8") -> None:
+def _load(
+    opcode: str, operands: str, groups: Mapping[str, str], section: str = "9.7.9.8",
+    observes: Observation = Observation.WEAK,
+) -> None:  # fmt: skip
     row(
         f"{opcode}.type d*, [a]:u64{operands}", types=_TYPES, groups=groups, section=section,
-        pipe=Pipe.LOAD_STORE, effect=Effect.LOAD, wider_registers=True,
+        pipe=Pipe.LOAD_STORE, effect=Effect.LOAD, wider_registers=True, observes=observes,
     )(load)  # fmt: skip
 
 
@@ -57,13 +61,14 @@ def _groups(mnemonic: str, order: str) -> Mapping[str, str]:
 for _hint, _operands in (("", ""), (".L2::cache_hint", _POLICY)):
     _tail = f"{_hint}{{.prefetch}}{{.vec}}"
     _load(f"ld{{.weak}}{{.space}}{{.cache}}{_HINTED}{_tail}", _operands, _groups("ld", ""))
-    _load(f"ld.order.scope{{.space}}{_HINTED}{_tail}", _operands, _groups("ld", "relaxed acquire"))
+    _ordered = _groups("ld", "relaxed acquire")
+    _load(f"ld.order.scope{{.space}}{_HINTED}{_tail}", _operands, _ordered, observes=Observation.STRONG)
     _only = _HINTS | {"space": "global", "cache": "ca cg cs"}
-    _load(f"ld.space{{.cache}}.nc{_HINTED}{_tail}", _operands, _only, "9.7.9.9")
+    _load(f"ld.space{{.cache}}.nc{_HINTED}{_tail}", _operands, _only, "9.7.9.9", Observation.NOTHING)
     _store(f"st{{.weak}}{{.space}}{{.cache}}{_HINTED}{_hint}{{.vec}}", _operands, _groups("st", ""))
     _store(f"st.order.scope{{.space}}{_HINTED}{_hint}{{.vec}}", _operands, _groups("st", "relaxed release"))
-_load("ld.volatile{.space}{.prefetch}{.vec}", "", _groups("ld", ""))
-_load("ld.mmio.relaxed.sys{.space}", "", {"space": "global"})
+_load("ld.volatile{.space}{.prefetch}{.vec}", "", _groups("ld", ""), observes=Observation.STRONG)
+_load("ld.mmio.relaxed.sys{.space}", "", {"space": "global"}, observes=Observation.STRONG)
 _load("ldu{.space}{.vec}", "", _HINTS | {"space": "global"}, "9.7.9.10")
 _store("st.volatile{.space}{.vec}", "", _groups("st", ""))
 _store("st.mmio.relaxed.sys{.space}", "", {"space": "global"})

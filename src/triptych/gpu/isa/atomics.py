@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.narrow import halves_of, join_halves
-from triptych.gpu.isa.table import Effect, Form, Pipe, row
+from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import packed_element
 
 _ORDERS = {"atom": "relaxed acquire release acq_rel", "red": "relaxed release"}
@@ -29,7 +30,7 @@ _VECTORS = (
 
 def _update(m: Machine[V], f: Form, address: V, b: Sequence[V]) -> Sequence[V]:
     """The old elements at the address, each of which becomes (element operation b); pairs are two elements."""
-    t, operation = packed_element(f.type), f.get("operation")
+    t, operation = packed_element(f.type), f.operation
     if t is f.type:
         return m.atomic(f.space, operation, t, address, b)
     halves = [half for pair in b for half in halves_of(m, pair)]
@@ -49,7 +50,7 @@ def red(m: Machine[V], f: Form, address: V, *b: V) -> None:
 
 def atom_cas(m: Machine[V], f: Form, address: V, b: V, c: V) -> Sequence[V]:
     """d = the element at the address, which becomes c where it was b."""
-    return m.atomic(f.space, "cas", f.type, address, (b, c))
+    return m.atomic(f.space, f.operation, f.type, address, (b, c))
 
 
 _row = partial(row, pipe=Pipe.LOAD_STORE, effect=Effect.ATOMIC)
@@ -74,5 +75,5 @@ for _name, _target, _section, _meaning in (("atom", "d{}, ", "9.7.13.5", atom), 
             )(_meaning)  # fmt: skip
 _row(
     f"atom{_PREFIX}.cas.type d, [a]:u64, b, c",
-    types="b16 b32 b64", groups=_COMMON | {"order": _ORDERS["atom"]}, section="9.7.13.5",
+    types="b16 b32 b64", groups=_COMMON | {"order": _ORDERS["atom"]}, section="9.7.13.5", operation="cas",
 )(atom_cas)  # fmt: skip

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.isa.calls import HOST_FUNCTIONS, HostFunction, is_host_call
-from triptych.gpu.isa.table import Effect, Form, OperandSlot, find_form
+from triptych.gpu.isa.effects import Effect
+from triptych.gpu.isa.table import Form, OperandSlot, find_form
 from triptych.gpu.isa.types import U32, ScalarType
 from triptych.gpu.syntax.ast import (
     Address,
@@ -84,8 +85,8 @@ class BoundInstruction:
         if not self.effect.is_block_barrier:
             return None
         barrier, *rest = self.sources
-        predicate = rest.pop() if self.effect is Effect.BLOCK_REDUCTION else None
-        aligned = self.instruction.mnemonic == "bar" or self.form.has("aligned")
+        predicate = rest.pop() if self.effect.combines else None
+        aligned = self.form.row.aligned or self.form.has("aligned")
         return Barrier(barrier, rest[0] if rest else None, predicate, aligned)
 
     @property
@@ -125,8 +126,8 @@ def registers_of(operand: Operand) -> Iterator[str]:
 _TENSOR_CORES = (
     "tensor cores are not supported; Triton's tl.dot does without them where it compiles for sm_75 (--target)"
 )
-_WAYS_ROUND: Mapping[str, str] = {
-    **dict.fromkeys(("mma", "wgmma", "ldmatrix"), _TENSOR_CORES),
+WAYS_ROUND: Mapping[str, str] = {
+    **dict.fromkeys(("mma", "wgmma"), _TENSOR_CORES),
     "stmatrix": "Triton does without it where it compiles for sm_80 (--target)",
 }
 """What to do without instructions that have no row, by mnemonic."""
@@ -137,7 +138,7 @@ def _error(instruction: Instruction, what: str) -> UnsupportedInstruction:
         f"{what} (PTX line {instruction.line})",
         where=instruction.where,
         frames=instruction.frames,
-        hint=_WAYS_ROUND.get(instruction.mnemonic, "`triptych instructions` lists what is supported"),
+        hint=WAYS_ROUND.get(instruction.mnemonic, "`triptych instructions` lists what is supported"),
     )
 
 

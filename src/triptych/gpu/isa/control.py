@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.table import Effect, Form, Pipe, row
+from triptych.gpu.isa.table import Form, Pipe, row
 
 _BLOCK, _LANES = "Waits until b threads, or all of the block, arrive.", "Waits until the lanes of the mask arrive."
 
@@ -17,12 +18,14 @@ def _control(
     effect: Effect,
     counts: str | None = None,
     groups: Mapping[str, str] | None = None,
+    *,
+    aligned: bool = False,
 ) -> None:
     def carried_out_by_the_executor(m: Machine[V], f: Form) -> None:
         raise AssertionError(f"{syntax} has no meaning over the primitives")
 
     carried_out_by_the_executor.__doc__ = summary
-    add = row(syntax, section=section, pipe=Pipe.CONTROL, effect=effect, counts=counts, groups=groups)
+    add = row(syntax, section=section, pipe=Pipe.CONTROL, effect=effect, counts=counts, groups=groups, aligned=aligned)
     add(carried_out_by_the_executor)
 
 
@@ -36,18 +39,22 @@ _control("ret{.uni}", "9.7.12.6", "Returns from a function; ends the thread in a
 _control("exit", "9.7.12.7", "Ends the thread.", Effect.END)
 _control("trap", "9.7.19.4", "Stops the launch with an error.", Effect.TRAP)
 for _name, _aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
-    _control(f"{_name}.sync{_aligned} a:u32, b:u32?", "9.7.13.1", _BLOCK, Effect.BLOCK_BARRIER, "barriers")
+    _control(
+        f"{_name}.sync{_aligned} a:u32, b:u32?", "9.7.13.1", _BLOCK, Effect.BLOCK_BARRIER, "barriers",
+        aligned=not _aligned,
+    )  # fmt: skip
     _control(
         f"{_name}.arrive{_aligned} a:u32, b:u32", "9.7.13.1", "Counts as arrived, without waiting.",
-        Effect.BLOCK_ARRIVAL, "barriers",
+        Effect.BLOCK_ARRIVAL, "barriers", aligned=not _aligned,
     )  # fmt: skip
     _control(
         f"{_name}.red.popc{_aligned}.u32 d, a:u32, b:u32?, c:pred", "9.7.13.1",
         "Waits as `bar.sync`; d = in how many of the threads c holds.", Effect.BLOCK_REDUCTION, "barriers",
+        aligned=not _aligned,
     )  # fmt: skip
     _control(
         f"{_name}.red.operation{_aligned}.pred d, a:u32, b:u32?, c:pred", "9.7.13.1",
         "Waits as `bar.sync`; d = whether c holds in all or any of the threads.", Effect.BLOCK_REDUCTION, "barriers",
-        {"operation": "and or"},
+        {"operation": "and or"}, aligned=not _aligned,
     )  # fmt: skip
 _control("bar.warp.sync membermask:u32", "9.7.13.2", _LANES, Effect.WARP_BARRIER, "barriers")

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.table import Effect, Form, Pipe, row
+from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import U64
 
 _SCOPES = "cta cluster gpu sys"
@@ -49,8 +50,9 @@ _fence("fence.order.scope", groups={"order": "sc acq_rel acquire release", "scop
 _fence("membar.level", groups={"level": "cta gl sys"})(_order)
 for _mnemonic in ("fence", "membar"):
     _hint(f"{_mnemonic}.proxy.alias", "9.7.13.4", _PROXIES)
-    _spaces = {"space": "global shared::cta shared::cluster"}
-    _hint(f"{_mnemonic}.proxy.async{{.space}}", "9.7.13.4", _PROXIES, _spaces)
+_hint("membar.proxy.async", "9.7.13.4", _PROXIES)
+_spaces = {"space": "global shared::cta shared::cluster"}
+_hint("fence.proxy.async{.space}", "9.7.13.4", _PROXIES, _spaces)
 
 
 # --- Caches -------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.types import ScalarType
 
 V = TypeVar("V")
@@ -160,15 +161,15 @@ class Machine(Protocol[V]):
         ...
 
     # Memory; addresses are u64
-    def load(self, space: str, t: ScalarType, address: V, count: int) -> Sequence[V]:
+    def load(self, space: Space, t: ScalarType, address: V, count: int) -> Sequence[V]:
         """`count` neighbouring elements for each active lane."""
         ...
 
-    def store(self, space: str, t: ScalarType, address: V, values: Sequence[V]) -> None:
+    def store(self, space: Space, t: ScalarType, address: V, values: Sequence[V]) -> None:
         """Neighbouring elements of each active lane, lane by lane in ascending order."""
         ...
 
-    def atomic(self, space: str, operation: str, t: ScalarType, address: V, operands: Sequence[V]) -> Sequence[V]:
+    def atomic(self, space: Space, operation: str, t: ScalarType, address: V, operands: Sequence[V]) -> Sequence[V]:
         """Read, change and write elements for each active lane, in ascending order; gives the old values.
 
         There are as many neighbouring elements as operands, but `cas` changes one: to the second operand where it was

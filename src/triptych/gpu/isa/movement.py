@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from triptych.gpu.hardware import WINDOW_SIZE, WINDOWS
+from functools import partial
+
+from triptych.gpu.hardware import WINDOW_SIZE
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.table import Effect, Form, Pipe, row
+from triptych.gpu.isa.spaces import SPACES
+from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import PRED, U64
 
 _MOVABLE = "pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
@@ -16,23 +20,22 @@ def mov(m: Machine[V], f: Form, a: V) -> V:
     return a
 
 
-def _to_generic(m: Machine[V], f: Form, a: V) -> V:
-    return m.add(U64, a, m.constant(U64, WINDOWS[f.space]))
+_cvta = partial(
+    row, section="9.7.9.20", pipe=Pipe.INTEGER, takes_symbols=True, converts_addresses=True,
+    groups={"space": "global shared local const param shared::cta param::entry"},
+)  # fmt: skip
 
 
-_CVTA = {"space": "global shared local const param shared::cta param::entry"}
-
-
-@row("cvta.space.u64 d, a", groups=_CVTA, section="9.7.9.20", pipe=Pipe.INTEGER, takes_symbols=True)
+@_cvta("cvta.space.u64 d, a")
 def cvta(m: Machine[V], f: Form, a: V) -> V:
     """d = the generic address of a place in the space."""
-    return _to_generic(m, f, a)
+    return m.add(U64, a, m.constant(U64, f.space.window))
 
 
-@row("cvta.to.space.u64 d, a", groups=_CVTA, section="9.7.9.20", pipe=Pipe.INTEGER, takes_symbols=True)
+@_cvta("cvta.to.space.u64 d, a")
 def cvta_to(m: Machine[V], f: Form, a: V) -> V:
     """d = a generic address as a place in the space."""
-    return m.sub(U64, a, m.constant(U64, WINDOWS[f.space]))
+    return m.sub(U64, a, m.constant(U64, f.space.window))
 
 
 @row(
@@ -42,12 +45,11 @@ def cvta_to(m: Machine[V], f: Form, a: V) -> V:
 )  # fmt: skip
 def isspacep(m: Machine[V], f: Form, a: V) -> V:
     """p = whether a generic address lies in the space."""
-    inside = {name: _is_in_window(m, a, window) for name, window in WINDOWS.items() if window}
-    if f.space in inside:
-        return inside[f.space]
+    if f.space.window:
+        return _is_in_window(m, a, f.space.window)
     elsewhere = m.constant(PRED, 0)
-    for truth in inside.values():
-        elsewhere = m.bit_or(PRED, elsewhere, truth)
+    for window in dict.fromkeys(space.window for space in SPACES if space.window):
+        elsewhere = m.bit_or(PRED, elsewhere, _is_in_window(m, a, window))
     return m.bit_xor(PRED, elsewhere, m.constant(PRED, 1))
 
 

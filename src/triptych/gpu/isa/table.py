@@ -19,7 +19,10 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from triptych.gpu.isa.types import TYPES, WIDENED, ScalarType
+from triptych.core.memory_access import Access
+from triptych.gpu.isa.effects import Effect, Observation
+from triptych.gpu.isa.spaces import BY_MODIFIER, Space
+from triptych.gpu.isa.types import TYPES, WIDENED, ScalarType, packed_element
 
 
 class Pipe(Enum):
@@ -35,73 +38,6 @@ class Pipe(Enum):
     LOAD_STORE = "load_store"
     WARP = "warp"
     CONTROL = "control"
-
-
-class Effect(Enum):
-    """What an instruction does beyond computing its destinations from its sources."""
-
-    NONE = "none"
-    LOAD = "load"
-    LOAD_MATRIX = "load matrix"
-    """A load in which lanes give addresses for each other (`ldmatrix`)."""
-    STORE = "store"
-    ATOMIC = "atomic"
-    COPY = "copy"
-    """From global to shared memory."""
-    ORDER = "order"
-    """Orders, awaits or prepares accesses: nothing to do where each takes effect at once."""
-    WARP = "warp"
-    """Lanes of the warp exchange values."""
-    WARP_BARRIER = "warp barrier"
-    BLOCK_BARRIER = "block barrier"
-    BLOCK_REDUCTION = "block reduction"
-    """A block barrier whose threads all get what they gave, combined."""
-    BLOCK_ARRIVAL = "block arrival"
-    """Counts at a block barrier without waiting there."""
-    BRANCH = "branch"
-    SWITCH = "switch"
-    """A branch to the label of a list that an index picks."""
-    CALL = "call"
-    """Of a function of the module."""
-    HOST_CALL = "host call"
-    """Of a function that the host provides (`calls.py`)."""
-    END = "end"
-    """Of the thread."""
-    TRAP = "trap"
-
-    @property
-    def ends_block(self) -> bool:
-        """Whether it chooses what runs next: it is the last instruction of its basic block."""
-        return self in _CONTROL
-
-    @property
-    def leaves(self) -> bool:
-        """Whether the thread ends here."""
-        return self in (Effect.END, Effect.TRAP)
-
-    @property
-    def has_meaning(self) -> bool:
-        """Whether the row's meaning says what it does; executors carry control flow and barriers out themselves."""
-        if self in (Effect.HOST_CALL, Effect.WARP_BARRIER):
-            return False
-        return self not in _CONTROL and not self.is_block_barrier
-
-    @property
-    def waits(self) -> bool:
-        """Whether the threads of the launch's block wait for each other at it."""
-        return self in (Effect.BLOCK_BARRIER, Effect.BLOCK_REDUCTION)
-
-    @property
-    def is_block_barrier(self) -> bool:
-        """Whether it arrives at a barrier of the launch's block."""
-        return self.waits or self is Effect.BLOCK_ARRIVAL
-
-
-_CONTROL = frozenset((Effect.BRANCH, Effect.SWITCH, Effect.CALL, Effect.END, Effect.TRAP))
-_WITHOUT_DESTINATION = _CONTROL | {
-    Effect.STORE, Effect.COPY, Effect.ORDER, Effect.WARP_BARRIER, Effect.BLOCK_BARRIER,
-    Effect.BLOCK_ARRIVAL,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +71,9 @@ class Row:
     pipe: Pipe
     effect: Effect
     flops: int
-    """Floating-point operations of one lane, by the instruction's first type; 0 for the rest."""
+    """Floating-point operations of one lane, for each number of the first type (`f16x2` is two); 0 for the rest."""
+    flop_pipe: str
+    """The pipe whose FLOPs they are (`tensor.f16`), as chips and counters call it; empty: that of the first type."""
     meaning: Callable[..., Any]
     """(machine, form, *sources) -> destination, destinations or None."""
     mnemonic: str
@@ -154,6 +92,14 @@ class Row:
     """Whether registers may be wider than the type (PTX manual, 9.4.1)."""
     takes_symbols: bool
     """Whether a source may be the address of a variable."""
+    observes: Observation
+    """What its results tell of what other threads write."""
+    operation: str
+    """The atomic operation, where no group of the opcode names it."""
+    aligned: bool
+    """Whether all threads of a warp come to it together, without a modifier that says so."""
+    converts_addresses: bool
+    """Whether it makes a generic address of one of a space, or the other way round."""
 
     @property
     def has_membermask(self) -> bool:
@@ -164,6 +110,9 @@ class Row:
     def types(self) -> str:
         """The types of each slot, for listings."""
         return "; ".join(" ".join(sorted(kinds)) for _, kinds in self.type_slots)
+
+
+_COMMUTING = frozenset(("min", "max", "and", "or", "xor", "inc", "dec"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +131,16 @@ class Form:
         """The first type."""
         return next(iter(self.types.values()))
 
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of one lane."""
+        return self.row.flops * (self.type.bits // packed_element(self.type).bits) if self.row.flops else 0
+
+    @property
+    def flop_counter(self) -> str:
+        """The counter that they go to."""
+        return f"flops.{self.row.flop_pipe or packed_element(self.type).name}"
+
     def has(self, modifier: str) -> bool:
         """Whether the text has the modifier."""
         return modifier in self.modifiers
@@ -191,31 +150,43 @@ class Form:
         return self.chosen.get(group, default)
 
     @property
-    def space(self) -> str:
-        """The state space that it reaches, or `generic`; of a sub-space (`shared::cta`) the space that holds it.
+    def space(self) -> Space:
+        """The state space that the opcode names."""
+        return BY_MODIFIER[self.get("space")]
 
-        `frame` is `param::func`: the parameters of a call, which lie in the thread's own memory.
-        """
-        if self.row.effect is Effect.LOAD_MATRIX:
-            return "shared"
-        space = self.get("space", "generic")
-        return "frame" if space == "param::func" else space.partition("::")[0]
+    @property
+    def accesses(self) -> tuple[tuple[Space, Access], ...]:
+        """The accesses to memory of an execution: in which space, and what they do there."""
+        return tuple((space or self.space, kind) for space, kind in self.row.effect.accesses)
+
+    @property
+    def observes(self) -> Observation:
+        """What its results tell of what other threads, or functions that the thread called, write."""
+        can_change = self.space.others_write or self.space.passes_results
+        return self.row.observes if can_change else Observation.NOTHING
+
+    @property
+    def operation(self) -> str:
+        """The atomic operation."""
+        return self.get("operation", self.row.operation)
+
+    @property
+    def commutes(self) -> bool:
+        """Whether an atomic operation leaves the same bits in memory in whatever order lanes come to it."""
+        if self.operation == "add":
+            return not packed_element(self.type).is_float
+        return self.operation in _COMMUTING
 
     @property
     def elements(self) -> int:
         """The elements of a load, store or matrix load: registers of a lane."""
-        return int(self.get("number" if self.row.effect is Effect.LOAD_MATRIX else "vec", "v1")[1:])
+        return int((self.get("vec") or self.get("number", "v1"))[1:])
 
     @property
     def lane_bytes(self) -> int:
         """Bytes that one lane moves in a request; of a matrix load, those at the address that it gives."""
-        match self.row.effect:
-            case Effect.LOAD_MATRIX:
-                return 16
-            case Effect.COPY:
-                return self.immediates[0]
-            case _:
-                return self.type.bytes * self.elements
+        effect = self.row.effect
+        return self.immediates[0] if effect.size_operand else effect.lane_bytes or self.type.bytes * self.elements
 
     def operand_type(self, slot: OperandSlot) -> ScalarType:
         """The type of an operand."""
@@ -266,11 +237,16 @@ def row(
     groups: Mapping[str, str] | None = None,
     effect: Effect = Effect.NONE,
     flops: int = 0,
+    flop_pipe: str = "",
     counts: str | None = None,
     shuffles: bool = False,
     rounds: str = "",
     wider_registers: bool = False,
     takes_symbols: bool = False,
+    observes: Observation | None = None,
+    operation: str = "",
+    aligned: bool = False,
+    converts_addresses: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds the decorated meaning to the table; its docstring's first line is the row's summary."""
 
@@ -279,6 +255,9 @@ def row(
         mnemonic = opcode.split(".")[0].split("{")[0]
         kinds = {"type": types} if isinstance(types, str) else dict(types)
         alternatives = {name: frozenset(text.split()) for name, text in (groups or {}).items()}
+        unknown = alternatives.get("space", frozenset()) - BY_MODIFIER.keys()
+        if unknown:
+            raise ValueError(f"{syntax}: the table of spaces has no {', '.join(sorted(unknown))}")
         literals: set[str] = set()
         chosen: dict[str, tuple[frozenset[str], bool]] = {}
         slots: list[tuple[str, frozenset[str]]] = []
@@ -293,15 +272,15 @@ def row(
                 chosen[name] = (frozenset((name,)), False)
             else:
                 literals.add(name)
-        has_destination = effect not in _WITHOUT_DESTINATION
         operands: list[OperandSlot] = []
         for index, text in enumerate(part for part in operand_text.split(",") if part.strip()):
-            operands += _parse_operand(text.strip(), first=index == 0, has_destination=has_destination)
+            operands += _parse_operand(text.strip(), first=index == 0, has_destination=effect.has_destination)
         summary = (meaning.__doc__ or "").strip().splitlines()[0]
         entry = Row(
-            syntax, summary, section, pipe, effect, flops, meaning,
+            syntax, summary, section, pipe, effect, flops, flop_pipe, meaning,
             mnemonic, frozenset(literals), chosen, tuple(slots), tuple(operands),
             counts, shuffles, rounds, wider_registers, takes_symbols,
+            effect.observes if observes is None else observes, operation, aligned, converts_addresses,
         )  # fmt: skip
         TABLE.append(entry)
         _BY_MNEMONIC.setdefault(mnemonic, []).append(entry)

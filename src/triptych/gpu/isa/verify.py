@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from triptych.core.errors import PtxSyntaxError
+from triptych.core.errors import PtxSyntaxError, UnsupportedFeature
 from triptych.gpu.isa.binding import Bound, BoundInstruction
-from triptych.gpu.isa.special_registers import special_type
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.spaces import GENERIC, GLOBAL
+from triptych.gpu.isa.special_registers import SPECIALS
 from triptych.gpu.isa.types import PRED, TYPES, ScalarType
 from triptych.gpu.syntax.ast import (
     Address,
@@ -21,6 +21,10 @@ from triptych.gpu.syntax.ast import (
     Symbol,
     Vector,
 )
+from triptych.gpu.syntax.names import is_special
+
+_MOST_BYTES = 16
+"""Of a vector in other memory than the global one (PTX manual, 9.7.9.8 and 9.7.9.11)."""
 
 
 class _Mismatch(Exception):
@@ -32,6 +36,7 @@ def verify(bound: BoundInstruction, declared: Mapping[str, str]) -> None:
 
     Raises:
         PtxSyntaxError: an operand is of the wrong kind or type.
+        UnsupportedFeature: an operand is a special register without a row.
     """
     instruction = bound.instruction
     try:
@@ -58,7 +63,9 @@ def _verify_counts(bound: BoundInstruction) -> None:
     for given in _vector_lengths(bound):
         if given != wanted:
             raise _Mismatch(f"{wanted} element{'s' if wanted > 1 else ''} expected, not {given}")
-    if bound.effect is Effect.COPY:
+    if wanted and wanted * bound.form.type.bytes > _MOST_BYTES and bound.form.space not in (GLOBAL, GENERIC):
+        raise _Mismatch(f"vectors of more than {_MOST_BYTES} bytes are of global memory alone")
+    if bound.effect.size_operand:
         size = bound.sources[2].operand
         if not isinstance(size, Integer) or size.value not in (4, 8, 16):
             raise _Mismatch("the size must be a literal 4, 8 or 16")
@@ -135,10 +142,7 @@ def _verify_source(source: Bound, bound: BoundInstruction, declared: Mapping[str
         case Register(name) if name in declared:
             _verify_register(name, t, bound, declared)
         case Register(name):
-            own = special_type(name)
-            fits = t is PRED if own is PRED else own.bits <= t.bits and not t.is_float
-            if not name.startswith("%") or not fits:
-                raise _Mismatch(f"{name} is not a register that can be used here")
+            _verify_special(name, t, bound.instruction)
         case Not(Register(name)):
             if t is not PRED or declared.get(name) != PRED.name:
                 raise _Mismatch(f"!{name} needs predicates")
@@ -155,6 +159,17 @@ def _verify_source(source: Bound, bound: BoundInstruction, declared: Mapping[str
             _verify_parts(elements, t, declared)
         case _:
             raise _Mismatch("an operand is of a kind that is not taken here")
+
+
+def _verify_special(name: str, t: ScalarType, instruction: Instruction) -> None:
+    special = SPECIALS.get(name)
+    if special is None and is_special(name):
+        what = f"special register {name} in '{instruction.opcode}' is not supported (PTX line {instruction.line})"
+        raise UnsupportedFeature(what, where=instruction.where, frames=instruction.frames)
+    own = None if special is None else special.type
+    fits = own is not None and (t is PRED if own is PRED else own.bits <= t.bits and not t.is_float)
+    if not fits:
+        raise _Mismatch(f"{name} is not a register that can be used here")
 
 
 def _verify_address(base: Register | Symbol | Integer, declared: Mapping[str, str]) -> None:

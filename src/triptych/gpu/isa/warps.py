@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.table import Effect, Form, Pipe, row
+from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import PRED, S32, U32
 
 

@@ -19,13 +19,13 @@ from triptych.gpu.flow import (
 )
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction, bind, with_implied_registers
-from triptych.gpu.isa.special_registers import CLOCK_REGISTERS
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.isa.verify import verify
 from triptych.gpu.lower.find_loose_registers import find_loose_registers
 from triptych.gpu.lower.find_uniformity import find_uniformity
 from triptych.gpu.lower.memory_sites import MemorySite, find_sites
-from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, special_uniformity
+from triptych.gpu.lower.records import CountLayout
+from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, find_special_uniformity
 from triptych.gpu.lower.variable_layout import VariableLayout, lay_out_variables
 from triptych.gpu.syntax.ast import Function, Instruction, Module
 
@@ -66,9 +66,10 @@ class KernelAnalysis:
     """Where calls and returns go, by the block that they end; the graph's own edges pass them over."""
 
     @property
-    def count_columns(self) -> int:
-        """How many executions are counted: of each block, then of each range of `pieces` in one go."""
-        return len(self.graph.blocks) + sum(len(piece) > 1 for piece in self.pieces)
+    def counts(self) -> CountLayout:
+        """Where counts stand: executions are those of each block, then those of each range of `pieces` in one go."""
+        executions = len(self.graph.blocks) + sum(len(piece) > 1 for piece in self.pieces)
+        return CountLayout(executions, len(self.guarded_flops), len(self.sites))
 
     @property
     def runs(self) -> Mapping[int, int]:
@@ -136,15 +137,13 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
     liveness = find_liveness(graph, uses, defines)
     postdominators = find_postdominators(graph)
     found = find_uniformity(bound, function.registers, warps_in_rows=warps_in_rows)
+    kinds = {**found, **find_special_uniformity(warps_in_rows=warps_in_rows)}
+    divergent = [name for name, kind in kinds.items() if kind.stride != 0]
     uniform = (
-        find_uniform_registers(
-            graph, uses, defines, varies,
-            divergent=[*(name for name, kind in found.items() if kind.stride != 0), *_varying_specials(warps_in_rows)],
-            liveness=liveness,
-        )
+        find_uniform_registers(graph, uses, defines, varies, divergent=divergent, liveness=liveness)
         if joined.ordered.is_reducible
         else frozenset[str]()
-    )  # fmt: skip
+    )
     written = frozenset(name for block in bound for instruction in block for name in instruction.defines)
     parted = frozenset(name for name in written if found[name].stride == 0) - uniform
     found = find_uniformity(bound, function.registers, warps_in_rows=warps_in_rows, varying=parted)
@@ -164,13 +163,6 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
         lay_out_variables(module, function, symbols, has_recursion=joined.has_recursion), links,
     )  # fmt: skip
     return _with_resumable(analysis, postdominators)
-
-
-def _varying_specials(warps_in_rows: bool) -> list[str]:
-    names = ["%laneid", "%tid.x", "%tid.y", "%tid.z", *(f"%lanemask_{k}" for k in ("eq", "lt", "le", "gt", "ge"))]
-    return [
-        name for name in (*names, *CLOCK_REGISTERS) if special_uniformity(name, warps_in_rows=warps_in_rows) != UNIFORM
-    ]
 
 
 def _with_resumable(analysis: KernelAnalysis, postdominators: tuple[int, ...]) -> KernelAnalysis:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from llvmlite import ir
 
-from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.hardware import BARRIERS, WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.lower.barriers import ANY, ARRIVE, COUNT, EVERY
 from triptych.gpu.lower.body import KernelForm
 from triptych.gpu.lower.emitter import I32, I64, number, vector
@@ -54,7 +55,7 @@ class ArrivingForm(KernelForm):
         holds = None
         if barrier.predicate is not None:
             holds = self.b.and_(self.lanes_where(self.operands.read(barrier.predicate, instruction)), lanes)
-        low = self.b.and_(self.m.spread(which), number(vector(I32), 15))
+        low = self.b.and_(self.m.spread(which), number(vector(I32), BARRIERS - 1))
         waiting = self.b.or_(
             self.b.shl(low, number(vector(I32), BARRIER_SHIFT)), number(vector(I32), following | WAITING)
         )
@@ -81,9 +82,9 @@ class ArrivingForm(KernelForm):
         """See `KernelForm`."""
         self.arrive(self._read_arrival(instruction, 0), self.alive_lanes())
 
+    @abstractmethod
     def alive_lanes(self) -> ir.Value:
         """The live lanes, an i32."""
-        raise NotImplementedError
 
     def arrive(self, arrival: Arrival, alive: ir.Value) -> None:
         """Counts the lanes at their barriers, each distinct one once; they are marked as waiting before."""

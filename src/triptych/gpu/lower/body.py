@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,27 +11,29 @@ from llvmlite import ir
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import Bound, BoundInstruction
 from triptych.gpu.isa.calls import HOST_FUNCTIONS
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.types import TYPES, U16, U32, U64, ScalarType
 from triptych.gpu.lower.analysis import KernelAnalysis
-from triptych.gpu.lower.emitter import I32, I64, POINTER, Callee, Emitter, number, vector
+from triptych.gpu.lower.emitter import I32, I64, POINTER, Callee, number, start_function, vector
 from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
-from triptych.gpu.lower.records import Context, FaultKind, Outcome, Site, Warp
+from triptych.gpu.lower.records import Context, FaultKind, Outcome, Warp
 from triptych.gpu.lower.registers import Operands
+from triptych.gpu.lower.services import record_fault
 from triptych.gpu.syntax.ast import Register, Sink, Vector
 
-SITE_BYTES = Site.size()
 _BITS = {16: U16, 32: U32, 64: U64}
 
+FRAME_ALIGNMENT = 32
+"""Bytes; every register in a warp's frame begins at a multiple of them."""
 
-class KernelForm:
+
+class KernelForm(ABC):
     """One form of a kernel as a function `(context, warp) -> Outcome`; a subclass says where registers live."""
 
     def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
         """Starts the function."""
         self.analysis = analysis
-        kind = ir.FunctionType(I32, [POINTER, POINTER])
-        self.e = Emitter(ir.Function(module, kind, name))
+        self.e = start_function(module, name, I32, [POINTER, POINTER])
         self.b = self.e.b
         self.context, self.warp = self.e.function.args
         self.m = LlvmMachine(self.e, self.context, self.warp)
@@ -38,17 +41,17 @@ class KernelForm:
         self.operands = Operands(analysis, self.m, self.read_register)
         self.values: dict[str, Value] = {}
         self.written: set[str] = set()
-        self.sites = self.b.inttoptr(self.e.load_field(Context, self.context, "sites"), POINTER)
-        self.counts = self.b.inttoptr(self.e.load_field(Context, self.context, "block_counts"), POINTER)
+        self.layout = analysis.counts
+        self.counts = self.b.inttoptr(self.e.load_field(Context, self.context, "counts"), POINTER)
         self.frame = self.b.inttoptr(self.e.load_field(Warp, self.warp, "frame"), POINTER)
         self.group: ir.Value = ir.Constant(I32, -1)
         """The lanes that run the block, an i32."""
 
     # Where registers live ---------------------------------------------------------------------------------------
 
+    @abstractmethod
     def read_home(self, name: str) -> Value:
         """The value of a register that an earlier block wrote."""
-        raise NotImplementedError
 
     def read_register(self, name: str) -> Value:
         """A register's present value; undefined registers read as zero."""
@@ -68,11 +71,11 @@ class KernelForm:
     def load_frame(self, name: str) -> ir.Value:
         """A register's lanes from the frame."""
         kind = vector(self.lane_type(name))
-        return self.from_home(name, self.b.load(self.frame_place(name), align=32, typ=kind))
+        return self.from_home(name, self.b.load(self.frame_place(name), align=FRAME_ALIGNMENT, typ=kind))
 
     def store_frame(self, name: str, lanes: ir.Value) -> None:
         """A register's lanes into the frame."""
-        self.b.store(self.to_home(name, lanes), self.frame_place(name), align=32)
+        self.b.store(self.to_home(name, lanes), self.frame_place(name), align=FRAME_ALIGNMENT)
 
     def lane_type(self, name: str) -> ir.Type:
         """One lane of a register where it lives across blocks: a predicate is 0 or -1."""
@@ -94,17 +97,18 @@ class KernelForm:
 
     def count_block(self, block: int, lanes: ir.Value) -> None:
         """Counts one execution of a block by `lanes` (an i64) lanes."""
-        self._add(16 * block, ir.Constant(I64, 1))
-        self._add(16 * block + 8, lanes)
+        self._add(self.layout.warps(block), ir.Constant(I64, 1))
+        self._add(self.layout.lanes(block), lanes)
 
     def count_divergence(self, block: int) -> None:
         """Counts a branch at which lanes part."""
-        place = self.b.inttoptr(self.e.load_field(Context, self.context, "divergent_counts"), POINTER)
-        place = self.e.offset(place, 8 * block)
-        self.b.store(self.b.add(self.b.load(place, typ=I64), ir.Constant(I64, 1)), place)
+        self._add(self.layout.divergent(block), ir.Constant(I64, 1))
 
-    def _add(self, offset: int, amount: ir.Value) -> None:
-        place = self.e.offset(self.counts, offset)
+    def _count_place(self, count: int) -> ir.Value:
+        return self.e.offset(self.counts, 8 * count)
+
+    def _add(self, count: int, amount: ir.Value) -> None:
+        place = self._count_place(count)
         self.b.store(self.b.add(self.b.load(place, typ=I64), amount), place)
 
     def population(self, mask: ir.Value) -> ir.Value:
@@ -128,9 +132,9 @@ class KernelForm:
             elif instruction.effect.has_meaning or instruction.effect is Effect.TRAP:
                 self._emit(instruction)
 
+    @abstractmethod
     def arrive_in_passing(self, instruction: BoundInstruction) -> None:
         """Arrives at a barrier of the block without waiting there."""
-        raise NotImplementedError
 
     def guard_of(self, instruction: BoundInstruction) -> Value | None:
         """The guard's truth."""
@@ -154,22 +158,19 @@ class KernelForm:
             self._trap(instruction.instruction.line)
             return
         place = self.analysis.site_of.get(id(instruction))
-        self.m.site = None if place is None else self.e.offset(self.sites, SITE_BYTES * place)
+        self.m.site = None if place is None else self._count_place(self.layout.site(place))
         counted = self.analysis.guarded_flops.get(id(instruction))
         if counted is not None:
-            self._add(16 * self.analysis.count_columns + 8 * counted, self.population(self.m.active))
+            self._add(self.layout.guarded(counted), self.population(self.m.active))
         sources = [self.operands.read(bound, instruction) for bound in instruction.sources]
         result = instruction.form.row.meaning(self.m, instruction.form, *sources)
         self._write_all(instruction, _as_sequence(result), guard)
 
     def _trap(self, line: int) -> None:
-        null = ir.Constant(POINTER, None)
         hit = self.b.icmp_unsigned("!=", self.m.active, ir.Constant(I32, 0))
         with self.e.when(hit, likely=False):
             lane = self.b.zext(self.e.count_trailing_zeros(self.m.active), I64)
-            place = ir.Constant(I64, line)
-            arguments = [self.context, null, ir.Constant(I64, FaultKind.TRAP), lane, place, ir.Constant(I64, 0)]
-            self.e.intrinsic("triptych.fault", ir.VoidType(), arguments)
+            record_fault(self.e, self.context, FaultKind.TRAP, lane=lane, line=ir.Constant(I64, line))
             self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 
     def _call_host(self, instruction: BoundInstruction) -> None:
@@ -191,9 +192,8 @@ class KernelForm:
         with self.e.when(self.b.icmp_unsigned("!=", active, ir.Constant(I32, 0))):
             stop = self.b.call(Callee(function, kind), [*numbers, table, line])
             with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I64, 0)), likely=False):
-                lane, null = self.b.sub(stop, ir.Constant(I64, 1)), ir.Constant(POINTER, None)
-                fault = [self.context, null, ir.Constant(I64, FaultKind.HOST_CALL), lane, line, ir.Constant(I64, 0)]
-                self.e.intrinsic("triptych.fault", ir.VoidType(), fault)
+                lane = self.b.sub(stop, ir.Constant(I64, 1))
+                record_fault(self.e, self.context, FaultKind.HOST_CALL, lane=lane, line=line)
                 self.leave(Outcome.STOPPED)
         for bound in instruction.destinations:
             lanes = Value(self.b.load(table, typ=vector(I64)), False)
@@ -254,39 +254,6 @@ class KernelForm:
                 return blocks[index].instructions[-1].line
             index = blocks[index].successors[0]
         return 0
-
-    def branch_targets(self, index: int) -> tuple[Value | None, tuple[int, ...], int | None]:
-        """How a block ends: the condition (None: always), the targets, and where it falls through."""
-        targets, fall_through = self.analysis.targets(index), self.analysis.fall_through(index)
-        if not targets:
-            return None, (), fall_through
-        return self.guard_of(self.analysis.bound[index][-1]), targets, fall_through
-
-    def only_ends(self, index: int) -> bool:
-        """Whether a block does nothing but end its lanes."""
-        return index == self.analysis.graph.exit or self.analysis.graph.blocks[index].only_ends
-
-    def switch_index(self, index: int) -> Value | None:
-        """The index of a block's `brx.idx` or call through a pointer, None where it ends otherwise."""
-        if not self.analysis.targets(index):
-            return None
-        terminator = self.analysis.bound[index][-1]
-        if terminator.effect not in (Effect.SWITCH, Effect.CALL) or not terminator.sources:
-            return None
-        return self.operands.read(terminator.sources[0], terminator)
-
-    def pick_target(self, picked: Value, targets: Sequence[int]) -> ir.Value:
-        """Each lane's block of a `brx.idx`, a vector of i32; indices beyond the list take its last."""
-        wide = Value(self.m.spread(picked), False)
-        chosen: ir.Value = number(vector(I32), targets[-1])
-        for position, target in enumerate(targets[:-1]):
-            here = self.m.compare(U32, "eq", wide, self.m.constant(U32, position))
-            chosen = self.b.select(here.ir, number(vector(I32), target), chosen)
-        return chosen
-
-    def set_next_blocks(self, blocks: ir.Value) -> None:
-        """Each lane's next block."""
-        self.b.store(blocks, self.e.field(Warp, self.warp, "next_blocks_0"), align=8)
 
     def leave(self, outcome: int) -> None:
         """Returns to the scheduler."""

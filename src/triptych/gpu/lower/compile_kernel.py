@@ -11,22 +11,13 @@ from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.body import KernelForm
 from triptych.gpu.lower.converged import ConvergedForm
 from triptych.gpu.lower.engine import Unit, load_units
+from triptych.gpu.lower.linked_units import RUN
 from triptych.gpu.lower.masked import MaskedForm
-from triptych.gpu.lower.units import RUN
 
-
-@dataclass(frozen=True, slots=True)
-class FormSpec:
-    """A form of kernels: the class that emits it and how hard LLVM works on it."""
-
-    form: type[KernelForm]
-    level: int
-
-
-FORMS: Mapping[str, FormSpec] = {
-    "converged": FormSpec(ConvergedForm, 2),
-    "masked": FormSpec(MaskedForm, 1),
-}
+FORMS: Mapping[str, type[KernelForm]] = {"converged": ConvergedForm, "masked": MaskedForm}
+LEVELS = {"converged": ((500, 2), (1500, 1)), "masked": ((500, 1),)}
+"""How hard LLVM's code generator works on a form of at most so many PTX instructions; on longer ones at level 0.
+What it does at the higher levels takes a time that grows with the square of a block's length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +28,22 @@ class KernelCode:
     run: int
 
 
-def compile_form(key: str, form: str, analysis: Callable[[], KernelAnalysis], linked: Sequence[Unit]) -> KernelCode:
+def compile_form(
+    key: str, form: str, instructions: int, analysis: Callable[[], KernelAnalysis], linked: Sequence[Unit]
+) -> KernelCode:
     """A kernel's code in one form, linked with the units that it calls; `key` names the kernel.
 
     `analysis` is asked for only where the code is not in the cache.
     """
-    spec = FORMS[form]
     symbol = f"triptych.kernel.{form}"
 
     def make() -> ir.Module:
         taken_apart = analysis()
         module = ir.Module(name=taken_apart.function.name)
-        spec.form(taken_apart, module, symbol)
+        FORMS[form](taken_apart, module, symbol)
         return module
 
-    kernel = Unit(f"{key}/{form}", (symbol,), make, spec.level, is_shared=False)
+    level = next((level for most, level in LEVELS[form] if instructions <= most), 0)
+    kernel = Unit(f"{key}/{form}", (symbol,), make, level, is_shared=False)
     addresses = load_units((*linked, kernel))
     return KernelCode(addresses[symbol], addresses[RUN])

@@ -5,21 +5,31 @@ from __future__ import annotations
 from llvmlite import ir
 
 from triptych.gpu.lower.analysis import KernelAnalysis
-from triptych.gpu.lower.arrivals import Arrival, ArrivingForm
+from triptych.gpu.lower.arrivals import Arrival
+from triptych.gpu.lower.body import FRAME_ALIGNMENT
 from triptych.gpu.lower.emitter import I32, I64, number, vector
+from triptych.gpu.lower.endings import EndingForm
 from triptych.gpu.lower.machine import Value, element_type
 from triptych.gpu.lower.records import EXITED, Outcome, Status, Warp
 
+MANY_KEPT = 64
+"""Registers kept over a wait from which on they live in the frame. LLVM's time for saving and fetching so many at once
+grows with the square of their number, and the processor has no registers for them in between."""
 
-class ConvergedForm(ArrivingForm):
+
+class ConvergedForm(EndingForm):
     """Leaves with `DIVERGED`, registers saved in the frame, as soon as live lanes part."""
 
     def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
         """Emits the function."""
         super().__init__(analysis, module, name)
         self.live = self.e.variable(I32, self.e.load_field(Warp, self.warp, "mask", I32), name="live")
+        self.in_frame = self._find_kept_in_frame()
         self.homes = {
-            register: self.e.variable(self._home_type(register), name=register) for register in analysis.slots
+            register: self.frame_place(register)
+            if register in self.in_frame
+            else self.e.variable(self._home_type(register), name=register)
+            for register in analysis.slots
         }
         self.blocks = {pieces.start: self.e.block(f"block{pieces.start}") for pieces in analysis.pieces}
         self.counted_at = analysis.runs
@@ -36,8 +46,16 @@ class ConvergedForm(ArrivingForm):
             return element_type(self.operands.declared(name))
         return vector(self.lane_type(name))
 
+    def _find_kept_in_frame(self) -> frozenset[str]:
+        """The registers that live in the frame all the time: none, unless many are kept over waits."""
+        kept = {name for index in self.analysis.resumable - {0} for name in self._live_in(index)}
+        kept -= self.analysis.uniformity.keys()
+        return frozenset(kept) if len(kept) >= MANY_KEPT else frozenset()
+
     def read_home(self, name: str) -> Value:
         """See `KernelForm`."""
+        if name in self.in_frame:
+            return Value(self.load_frame(name), False)
         place, kind = self.homes[name], self._home_type(name)
         value = self.e.get(place, kind)
         if name in self.analysis.uniformity:
@@ -45,13 +63,17 @@ class ConvergedForm(ArrivingForm):
             return Value(value, stride == 0, stride)
         return Value(self.from_home(name, value), False)
 
-    def _write_home(self, name: str, value: Value) -> None:
+    def keep(self, name: str, value: Value) -> None:
+        """See `EndingForm`."""
         if name in self.analysis.uniformity:
             stride = self.analysis.uniformity[name].stride
             assert stride == (0 if value.uniform else value.stride or None), f"{name} was found to have stride {stride}"
             self.b.store(value.ir, self.homes[name])
             return
-        self.b.store(self.to_home(name, self.m.lanes_of(value)), self.homes[name])
+        if name in self.in_frame:
+            self.store_frame(name, self.m.lanes_of(value))
+        else:
+            self.b.store(self.to_home(name, self.m.lanes_of(value)), self.homes[name])
 
     # Entering and leaving ---------------------------------------------------------------------------------------
 
@@ -74,16 +96,16 @@ class ConvergedForm(ArrivingForm):
     def _restore(self, index: int) -> None:
         if index == 0:  # what is read before it is written reads as zero
             for name in self._live_in(0):
-                self.b.store(ir.Constant(self._home_type(name), None), self.homes[name])
+                self.b.store(ir.Constant(self._home_type(name), None), self.homes[name], align=FRAME_ALIGNMENT)
             return
-        names = self._live_in(index)
+        names = [name for name in self._live_in(index) if name not in self.in_frame]
         first = self.e.count_trailing_zeros(self.e.get(self.live, I32))
         for name in names:
             lanes = self.load_frame(name)
             if name in self.analysis.uniformity:
-                self._write_home(name, self._scalar(name, lanes, first))
+                self.keep(name, self._scalar(name, lanes, first))
             else:
-                self._write_home(name, Value(lanes, False))
+                self.keep(name, Value(lanes, False))
 
     def _scalar(self, name: str, lanes: ir.Value, first: ir.Value) -> Value:
         """A uniform or affine register from its lanes, of which `first` is live."""
@@ -97,7 +119,8 @@ class ConvergedForm(ArrivingForm):
 
     def _save(self, names: list[str]) -> None:
         for name in names:
-            self.store_frame(name, self.m.lanes_of(self.read_home(name)))
+            if name not in self.in_frame:
+                self.store_frame(name, self.m.lanes_of(self.read_home(name)))
 
     def _store_live(self) -> None:
         mask = self.b.zext(self.e.get(self.live, I32), I64)
@@ -114,24 +137,10 @@ class ConvergedForm(ArrivingForm):
             self.count_block(self.counted_at[pieces.start], self.population(self.group))
         for index in pieces:
             self.emit_block_body(index)
-        index = pieces[-1]
-        block = self.analysis.graph.blocks[index]
-        condition, targets, fall_through = self.branch_targets(index)
-        picked = self.switch_index(index)
-        live_out = self.analysis.liveness.live_out(index)
-        for name in sorted(self.written & live_out & self.homes.keys()):
-            self._write_home(name, self.values[name])
-        if block.waits:
-            self._wait(index, fall_through)
-        elif picked is not None:
-            self._switch(index, picked, targets)
-        elif targets and condition is not None:
-            self._branch(index, condition, targets[0], fall_through)
-        else:
-            self._go(index, targets[0] if targets else fall_through)
+        self.emit_end(pieces[-1])
 
-    def _go(self, index: int, target: int | None) -> None:
-        """Ends the emitted block with a jump, or with the end of all lanes."""
+    def go(self, index: int, target: int | None) -> None:
+        """See `EndingForm`."""
         if target is None or target == self.analysis.graph.exit:
             self.leave(Outcome.DONE)
             return
@@ -149,7 +158,8 @@ class ConvergedForm(ArrivingForm):
         self._store_live()
         self.b.store(ir.Constant(I64, target), self.e.field(Warp, self.warp, "resume"))
 
-    def _wait(self, index: int, following: int | None) -> None:
+    def wait(self, index: int, following: int | None) -> None:
+        """See `EndingForm`."""
         if following is None or following == self.analysis.graph.exit:
             self.leave(Outcome.DONE)
             return
@@ -160,12 +170,9 @@ class ConvergedForm(ArrivingForm):
         none, some, together, parted = (self.e.block(n) for n in ("none", "some", "together", "parted"))
         self.b.cbranch(self.b.icmp_unsigned("==", arrival.lanes, ir.Constant(I32, 0)), none, some)
         self.b.position_at_end(none)
-        self._go(index, following)
+        self.go(index, following)
         self.b.position_at_end(some)
-        first = self.b.extract_element(arrival.marks, self.e.count_trailing_zeros(self.group))
-        inactive = self.b.not_(self.e.from_bits(self.group))
-        same = self.b.or_(self.b.icmp_unsigned("==", arrival.marks, self.e.splat(first)), inactive)
-        self.b.cbranch(self.e.all_lanes(same), together, parted)
+        self.b.cbranch(self.agree(arrival.marks), together, parted)
         self.b.position_at_end(together)
         one = self.b.extract_element(self.m.spread(arrival.number), self.e.count_trailing_zeros(self.group))
         self._wait_together(arrival, self.b.zext(one, I64))
@@ -186,36 +193,19 @@ class ConvergedForm(ArrivingForm):
         self.arrive(arrival, self.group)
         self.leave(Outcome.BARRIER)
 
-    def _branch(self, index: int, condition: Value, target: int, fall_through: int | None) -> None:
-        other = self.analysis.graph.exit if fall_through is None else fall_through
-        taken_block, other_block = self.e.block("taken"), self.e.block("not_taken")
-        if condition.uniform:
-            self.b.cbranch(condition.ir, taken_block, other_block)
-        else:
-            taken = self.b.and_(self.e.bits(condition.ir), self.group)
-            mixed, parted = self.e.block("mixed"), self.e.block("parted")
-            self.b.cbranch(self.b.icmp_unsigned("==", taken, self.group), taken_block, mixed)
-            self.b.position_at_end(mixed)
-            self.b.cbranch(self.b.icmp_unsigned("==", taken, ir.Constant(I32, 0)), other_block, parted)
-            self.b.position_at_end(parted)
-            self._part(index, condition, taken, target, other)
-        self.b.position_at_end(taken_block)
-        self._go(index, target)
-        self.b.position_at_end(other_block)
-        self._go(index, other)
-
-    def _part(self, index: int, condition: Value, taken: ir.Value, target: int, other: int) -> None:
+    def part(self, index: int, condition: Value, taken: ir.Value, target: int, other: int) -> None:
+        """See `EndingForm`; lanes for a block that only ends them are retired, and the rest stay together."""
         self.count_divergence(index)
         remaining = self.b.and_(self.group, self.b.not_(taken))
         if self.only_ends(target):
             self._retire(target, taken, remaining)
-            self._go(index, other)
+            self.go(index, other)
         elif self.only_ends(other):
             self._retire(other, remaining, taken)
-            self._go(index, target)
+            self.go(index, target)
         else:
-            ends = [number(vector(I32), EXITED if b == self.analysis.graph.exit else b) for b in (target, other)]
-            self._diverge(self.b.select(condition.ir, *ends), (target, other))
+            places = [self.place_of(target), self.place_of(other)]
+            self._diverge(self.b.select(condition.ir, *places), (target, other))
 
     def _retire(self, index: int, ended: ir.Value, remaining: ir.Value) -> None:
         """Some lanes end at once; the rest stay converged."""
@@ -239,18 +229,16 @@ class ConvergedForm(ArrivingForm):
         self._store_live()
         self.b.store(ir.Constant(I64, 1), self.e.field(Warp, self.warp, "mode"))
 
-    def _switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
+    def switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
+        """See `EndingForm`."""
         if picked.uniform:
             chosen = picked.ir
         else:
             first = self.e.count_trailing_zeros(self.group)
             chosen = self.b.extract_element(self.m.spread(picked), first)
             following = self.pick_target(picked, targets)
-            inactive = self.b.not_(self.e.from_bits(self.group))
-            together_at = self.e.splat(self.b.extract_element(following, first))
-            same = self.b.or_(self.b.icmp_unsigned("==", following, together_at), inactive)
             together, parted = self.e.block("together"), self.e.block("parted")
-            self.b.cbranch(self.e.all_lanes(same), together, parted)
+            self.b.cbranch(self.agree(following), together, parted)
             self.b.position_at_end(parted)
             self.count_divergence(index)
             self._diverge(following, targets)
@@ -261,4 +249,4 @@ class ConvergedForm(ArrivingForm):
             switch.add_case(ir.Constant(I32, position), arm)
         for target, arm in zip(targets, arms, strict=True):
             self.b.position_at_end(arm)
-            self._go(index, target)
+            self.go(index, target)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from llvmlite import ir
 
 from triptych.gpu.isa.types import F32, ScalarType
-from triptych.gpu.lower.emitter import DOUBLE, FLOAT, I32, VOID, Emitter, vector
+from triptych.gpu.lower.emitter import DOUBLE, FLOAT, I32, VOID, start_function, vector
 
 _NEAREST = 1
 DIRECTIONS: Mapping[str, int] = {"rz": 0, "rp": 2, "rm": 3}
@@ -30,7 +30,7 @@ def build_directed(operation: str, t: ScalarType) -> ir.Module:
     symbol = directed_name(operation, t)
     module = ir.Module(name=symbol)
     kind = vector(FLOAT if t is F32 else DOUBLE)
-    e = Emitter(ir.Function(module, ir.FunctionType(kind, [I32, *[kind] * count]), symbol))
+    e = start_function(module, symbol, kind, [I32, *[kind] * count])
     mode, *operands = e.function.args
     switch = ir.Function(module, ir.FunctionType(VOID, [I32]), "llvm.set.rounding")
     words: list[ir.Type] = [ir.MetaDataType(), ir.MetaDataType()]

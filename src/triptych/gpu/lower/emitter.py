@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.lower.records import Record
+from triptych.gpu.lower.records import Record, Start
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
@@ -21,11 +21,35 @@ def vector(element: ir.Type, lanes: int = WARP_SIZE) -> ir.VectorType:
     return ir.VectorType(element, lanes)
 
 
+class _Splat(ir.Constant):
+    """A vector constant with one value in every lane, which LLVM reads faster in its short form."""
+
+    def get_reference(self) -> str:
+        return f"splat ({self.constant[0]})"
+
+
 def number(kind: ir.Type, value: float) -> ir.Constant:
     """A constant; the same in every lane for a vector type."""
     if isinstance(kind, ir.VectorType):
-        return ir.Constant(kind, [ir.Constant(kind.element, value)] * kind.count)
+        return _Splat(kind, [ir.Constant(kind.element, value)] * kind.count)
     return ir.Constant(kind, value)
+
+
+class _Undefined(ir.Constant):
+    """A vector that holds nothing yet."""
+
+    def get_reference(self) -> str:
+        return "undef"
+
+
+def undefined(kind: ir.VectorType) -> ir.Constant:
+    """A vector whose lanes are still to be put in."""
+    return _Undefined(kind, ir.Undefined)
+
+
+def constant(value: int) -> ir.Constant:
+    """An i64, which most of what generated code reckons with is: fields, addresses, counts."""
+    return ir.Constant(I64, value)
 
 
 def lanes(kind: ir.Type, scale: int = 1) -> ir.Constant:
@@ -78,14 +102,20 @@ class Emitter:
         place = self.field(record, pointer, name)
         self.b.store(self.b.add(self.b.load(place, typ=I64), amount), place)
 
+    def start_record(self, record: type[Record], pointer: ir.Value, given: Mapping[str, ir.Value]) -> None:
+        """Stores what a record begins with; `given` are the fields for which it names no constant."""
+        for name, start in record.STARTS.items():
+            if start is not Start.KEPT:
+                value = given[name] if isinstance(start, Start) else constant(start)
+                self.b.store(value, self.field(record, pointer, name))
+
     def splat(self, value: ir.Value, count: int = WARP_SIZE) -> ir.Value:
         """The same value in every lane."""
         if isinstance(value, ir.Constant) and not isinstance(value.constant, (str, list)):
             return number(vector(value.type, count), value.constant)
         kind = vector(value.type, count)
-        undefined = ir.Constant(kind, ir.Undefined)
-        first = self.b.insert_element(undefined, value, ir.Constant(I32, 0))
-        return self.b.shuffle_vector(first, undefined, ir.Constant(vector(I32, count), None))
+        first = self.b.insert_element(undefined(kind), value, ir.Constant(I32, 0))
+        return self.b.shuffle_vector(first, undefined(kind), number(vector(I32, count), 0))
 
     def intrinsic(self, name: str, result: ir.Type, arguments: Sequence[ir.Value]) -> ir.Value:
         """A call of an intrinsic or of a function of another module, by its full name."""
@@ -151,6 +181,11 @@ class Emitter:
         self.b.store(self.b.add(i, ir.Constant(I64, 1)), index)
         self.b.branch(head)
         self.b.position_at_end(done)
+
+
+def start_function(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> Emitter:
+    """Emits into a new function of a module."""
+    return Emitter(ir.Function(module, ir.FunctionType(result, arguments), name))
 
 
 class Callee:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.types import F32, F64, TYPES, ScalarType, literal_number
 from triptych.gpu.lower.values import CANONICAL
 from triptych.gpu.syntax.ast import FloatBits, Integer, Operand, Register, Vector
@@ -63,7 +64,7 @@ class NanMachine:
         """A number."""
         return Nan.NONE
 
-    def load(self, space: str, t: ScalarType, address: Nan, count: int) -> Sequence[Nan]:
+    def load(self, space: Space, t: ScalarType, address: Nan, count: int) -> Sequence[Nan]:
         """Anything."""
         return [Nan.EXACT] * count
 
@@ -71,11 +72,13 @@ class NanMachine:
         """Anything."""
         return [Nan.EXACT] * count
 
-    def atomic(self, space: str, operation: str, t: ScalarType, address: Nan, operands: Sequence[Nan]) -> Sequence[Nan]:
+    def atomic(
+        self, space: Space, operation: str, t: ScalarType, address: Nan, operands: Sequence[Nan]
+    ) -> Sequence[Nan]:
         """Anything."""
         return [Nan.EXACT] * len(operands)
 
-    def store(self, space: str, t: ScalarType, address: Nan, values: Sequence[Nan]) -> None:
+    def store(self, space: Space, t: ScalarType, address: Nan, values: Sequence[Nan]) -> None:
         """No value."""
 
     def copy_to_shared(self, size: int, target: Nan, source: Nan, source_size: Nan) -> None:

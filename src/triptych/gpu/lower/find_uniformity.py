@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from triptych.gpu.isa.binding import Bound, BoundInstruction
-from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, UniformityMachine, join, mix, special_uniformity
+from triptych.gpu.lower.uniformity import (
+    UNIFORM,
+    VARYING,
+    Uniformity,
+    UniformityMachine,
+    find_special_uniformity,
+    join,
+    mix,
+)
 from triptych.gpu.syntax.ast import Address, Integer, Not, Operand, Register, Vector
 
 
@@ -18,7 +26,7 @@ class _Finder:
         self, declared: Mapping[str, str], warps_in_rows: bool, varying: frozenset[str], single: frozenset[str]
     ) -> None:
         self.declared = declared
-        self.warps_in_rows = warps_in_rows
+        self.specials = find_special_uniformity(warps_in_rows=warps_in_rows)
         self.varying = varying
         self.single = single
         self.found: dict[str, Uniformity] = {}
@@ -28,7 +36,7 @@ class _Finder:
         match operand:
             case Register(name):
                 if name not in self.declared:
-                    return special_uniformity(name, warps_in_rows=self.warps_in_rows)
+                    return self.specials[name]
                 if name in self.varying:
                     return VARYING
                 # A constant is not followed through a register: generated code does not know it there.

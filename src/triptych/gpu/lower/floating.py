@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from triptych.gpu.isa.types import F32, F64, TYPES, ScalarType
 from triptych.gpu.lower.directed import DIRECTIONS, directed_name
-from triptych.gpu.lower.emitter import HALF, I16, I32, number, vector
+from triptych.gpu.lower.emitter import HALF, I16, I32, number, undefined, vector
 from triptych.gpu.lower.values import Operation, Value, ValueMachine, element_type, is_number, mangle
 
 _ROUNDINGS = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
@@ -61,9 +61,8 @@ class FloatMachine(ValueMachine):
 
     def _some_nan(self, values: ir.Value) -> ir.Value:
         """Whether any of 32 doubles is NaN."""
-        undefined = ir.Constant(values.type, ir.Undefined)
         picks = (ir.Constant(vector(I32, 16), list(range(first, first + 16))) for first in (0, 16))
-        halves = (self.b.shuffle_vector(values, undefined, pick) for pick in picks)
+        halves = (self.b.shuffle_vector(values, undefined(values.type), pick) for pick in picks)
         unordered = self.b.fcmp_unordered("uno", *halves)
         return self.b.icmp_unsigned("!=", self.b.bitcast(unordered, I16), ir.Constant(I16, 0))
 
@@ -82,7 +81,9 @@ class FloatMachine(ValueMachine):
 
     def square_root(self, t: ScalarType, a: Value) -> Value:
         """See `Machine`."""
-        return self._compute(t, self._call("sqrt", element_type(t)), a)
+        # To LLVM the root of a negative number is any NaN, and may be what a select puts in its place: hence the fence.
+        root = self._compute(t, self._call("sqrt", element_type(t)), a)
+        return self._compute(t, self._call("arithmetic.fence", element_type(t)), root)
 
     def float_negate(self, t: ScalarType, a: Value) -> Value:
         """See `Machine`."""

@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from triptych.core.errors import UnsupportedInstruction
-from triptych.gpu.hardware import PARAM_WINDOW, WARP_SIZE
+from triptych.gpu.isa.spaces import PARAM, Space
 from triptych.gpu.isa.types import TYPES, ScalarType
-from triptych.gpu.lower.emitter import I1, I16, I32, I64, POINTER, VOID, Emitter, number, vector
+from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, number, vector
 from triptych.gpu.lower.floating import FloatMachine
-from triptych.gpu.lower.memory import Access, atomic_access, copy_name, emit_inline, helper_space
+from triptych.gpu.lower.memory import (
+    Access,
+    atomic_access,
+    copy_name,
+    emit_inline,
+    load_matrix_name,
+    load_matrix_result,
+    ways_of,
+)
 from triptych.gpu.lower.records import Context
 from triptych.gpu.lower.shuffle import SHUFFLE
 from triptych.gpu.lower.values import Value, element_type, signed_value
@@ -117,15 +125,15 @@ class LlvmMachine(FloatMachine):
 
     # Memory -----------------------------------------------------------------------------------------------------
 
-    def load(self, space: str, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
+    def load(self, space: Space, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
         """See `Machine`."""
-        if space == "param":
+        if space is PARAM:
             return self._load_parameter(t, address, count)
-        access = Access("load", helper_space(space), t.bytes, count)
-        if space == "shared" and address.uniform:
+        access = Access("load", space.helper, t.bytes, count)
+        if address.uniform and "broadcast" in ways_of(access):
             parts = self._access_inline(access, "broadcast", address)
             return [self.bitcast(_bits_type(t), t, Value(p, True)) for p in parts]
-        if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
+        if self._is_contiguous(access, address):
             parts = self._access_inline(access, "contiguous", address)
         else:
             parts = self._parts(self._access(access, address, ()), count)
@@ -133,6 +141,10 @@ class LlvmMachine(FloatMachine):
         return [
             Value(p if element_type(t) == bits else self.b.bitcast(p, vector(element_type(t))), False) for p in parts
         ]
+
+    def _is_contiguous(self, access: Access, address: Value) -> bool:
+        """Whether the lanes are known to reach for neighbouring elements, in a way that stands inside the kernel."""
+        return "contiguous" in ways_of(access) and address.stride == access.bytes and address.ir.type == I32
 
     def _parts(self, given: ir.Value, count: int) -> list[ir.Value]:
         return [given] if count == 1 else [self.b.extract_value(given, i) for i in range(count)]
@@ -161,30 +173,30 @@ class LlvmMachine(FloatMachine):
 
     def _load_computed_parameter(self, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
         """A parameter at a register's address, checked as global memory is; uniform where the address is."""
-        window = Value(number(vector(I64), PARAM_WINDOW), False)
-        loaded = self.load("global", t, self._apply(self.b.add, address, window), count)
+        window = Value(number(vector(I64), PARAM.window), False)
+        loaded = self.load(PARAM.helper, t, self._apply(self.b.add, address, window), count)
         if not address.uniform:
             return loaded
         first = self.e.count_trailing_zeros(self.active)
         return [Value(self.b.extract_element(value.ir, first), True) for value in loaded]
 
-    def store(self, space: str, t: ScalarType, address: Value, values: Sequence[Value]) -> None:
+    def store(self, space: Space, t: ScalarType, address: Value, values: Sequence[Value]) -> None:
         """See `Machine`."""
-        if space == "param":
+        if space is PARAM:
             raise UnsupportedInstruction("st.param writes a kernel's parameter, which is read-only")
-        access = Access("store", helper_space(space), t.bytes, len(values))
+        access = Access("store", space.helper, t.bytes, len(values))
         bits = [self._as_bits(t, v) for v in values]
-        if space == "shared" and address.stride == access.bytes and address.ir.type == I32:
+        if self._is_contiguous(access, address):
             self._access_inline(access, "contiguous", address, bits)
         else:
             self._access(access, address, bits)
 
     def atomic(
-        self, space: str, operation: str, t: ScalarType, address: Value, operands: Sequence[Value]
+        self, space: Space, operation: str, t: ScalarType, address: Value, operands: Sequence[Value]
     ) -> Sequence[Value]:
         """See `Machine`."""
         count = 1 if operation == "cas" else len(operands)
-        access = atomic_access(operation, helper_space(space), t, count)
+        access = atomic_access(operation, space.helper, t, count)
         old = self._access(access, address, [self._as_bits(t, v) for v in operands])
         return [self.bitcast(_bits_type(t), t, Value(part, False)) for part in self._parts(old, count)]
 
@@ -194,7 +206,7 @@ class LlvmMachine(FloatMachine):
 
     def _access(self, access: Access, address: Value, values: Sequence[ir.Value]) -> ir.Value:
         assert self.site is not None, "a memory instruction has a site"
-        places = self._shared_places(address) if access.space == "shared" else self.spread(address)
+        places = self._shared_places(address) if access.address_type == I32 else self.spread(address)
         arguments = [self.context, self.site, self.active, places, *values]
         return self.e.intrinsic(access.name, access.result_type, arguments)
 
@@ -219,36 +231,10 @@ class LlvmMachine(FloatMachine):
 
     def load_matrix(self, address: Value, count: int, transposed: bool) -> Sequence[Value]:
         """See `Machine`."""
-        active = self.active
-        self.active = self.b.and_(active, ir.Constant(I32, (1 << 8 * count) - 1))  # the others' addresses are not used
-        rows = self._access(Access("load", "shared", 4, 4), Value(self.spread(address), False), ())
-        self.active = active
-        words = [self.b.extract_value(rows, i) for i in range(4)]
-        table = self.e.variable(ir.ArrayType(vector(I32), 4))
-        for index, word in enumerate(words):
-            self.b.store(word, self.e.offset(table, index * 4 * WARP_SIZE))
-        results: list[Value] = []
-        for matrix in range(count):
-            out = ir.Constant(vector(I32), ir.Undefined)
-            picked: ir.Value = out
-            for lane in range(WARP_SIZE):
-                picked = self.b.insert_element(
-                    picked, self._matrix_word(table, matrix, lane, transposed), ir.Constant(I32, lane)
-                )
-            results.append(Value(picked, False))
-        return results
-
-    def _matrix_word(self, table: ir.Value, matrix: int, lane: int, transposed: bool) -> ir.Value:
-        """Lane l holds elements 2(l mod 4) and the next of row l / 4; of the transpose's row where asked."""
-        row, pair = lane // 4, lane % 4
-        if not transposed:
-            place = (pair * WARP_SIZE + matrix * 8 + row) * 4
-            return self.b.load(self.e.offset(table, place), typ=I32)
-        halves: list[ir.Value] = []
-        for column in (2 * pair, 2 * pair + 1):
-            place = (row // 2 * WARP_SIZE + matrix * 8 + column) * 4 + row % 2 * 2
-            halves.append(self.b.zext(self.b.load(self.e.offset(table, place), typ=I16), I32))
-        return self.b.or_(halves[0], self.b.shl(halves[1], ir.Constant(I32, 16)))
+        assert self.site is not None, "a memory instruction has a site"
+        arguments = [self.context, self.site, self.active, self._shared_places(address)]
+        given = self.e.intrinsic(load_matrix_name(count, transposed), load_matrix_result(count), arguments)
+        return [Value(part, False) for part in self._parts(given, count)]
 
     def fence(self) -> None:
         """See `Machine`."""
@@ -270,8 +256,14 @@ class LlvmMachine(FloatMachine):
             return a
         if source_lane.uniform:
             return Value(self.b.extract_element(self.spread(a), source_lane.ir), True)
-        wide = vector(I32)
-        return Value(self.e.intrinsic(SHUFFLE, wide, [self.spread(a), self.spread(source_lane)]), False)
+        values, lanes = self.spread(a), self.spread(source_lane)
+        if t.bits < 64:
+            return Value(self.e.intrinsic(SHUFFLE, vector(I32), [values, lanes]), False)
+        shift = number(vector(I64), 32)
+        halves = (self.b.trunc(part, vector(I32)) for part in (values, self.b.lshr(values, shift)))
+        parts = (self.e.intrinsic(SHUFFLE, vector(I32), [half, lanes]) for half in halves)
+        low, high = (self.b.zext(part, vector(I64)) for part in parts)
+        return Value(self.b.or_(low, self.b.shl(high, shift)), False)
 
     def ballot(self, predicate: Value) -> Value:
         """See `Machine`."""

@@ -6,17 +6,18 @@ from collections.abc import Collection
 
 from llvmlite import ir
 
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.lower.analysis import KernelAnalysis
-from triptych.gpu.lower.arrivals import ArrivingForm
-from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, number, vector
+from triptych.gpu.lower.emitter import I1, I32, I64, number, vector
 from triptych.gpu.lower.emitter import lanes as affine_lanes
+from triptych.gpu.lower.endings import EndingForm
 from triptych.gpu.lower.machine import Value
 from triptych.gpu.lower.records import EXITED, WAITING, WRAPPED, FaultKind, Outcome, Status, Warp
 from triptych.gpu.lower.regions import Region, find_regions
+from triptych.gpu.lower.services import record_fault
 
 
-class MaskedForm(ArrivingForm):
+class MaskedForm(EndingForm):
     """Runs groups of lanes that stand at one block until all live lanes meet at a block that can be resumed.
 
     Block numbers are priorities (`order_blocks`): the group at the lowest block runs, and lanes that run ahead wait
@@ -131,9 +132,7 @@ class MaskedForm(ArrivingForm):
             at_barrier = self.b.and_(self.e.bits(waiting), self.alive)
             with self.e.when(self.b.icmp_unsigned("!=", at_barrier, ir.Constant(I32, 0))):
                 self._wait_for_others()
-            null, zero = ir.Constant(POINTER, None), ir.Constant(I64, 0)
-            kind = ir.Constant(I64, FaultKind.DEADLOCK)
-            self.e.intrinsic("triptych.fault", VOID, [self.context, null, kind, zero, zero, zero])
+            record_fault(self.e, self.context, FaultKind.DEADLOCK)
             self._wait_for_others()
         left = self.e.load_field(Warp, self.warp, "patience")
         with self.e.when(self.b.icmp_signed("<", left, ir.Constant(I64, 0))):
@@ -201,19 +200,7 @@ class MaskedForm(ArrivingForm):
         if block.instructions:
             self.count_block(index, self.population(self.group))
         self.emit_block_body(index)
-        condition, targets, fall_through = self.branch_targets(index)
-        picked = self.switch_index(index)
-        condition = None if condition is None else Value(self.m.spread(condition), False)
-        for name in sorted(self.written & self.analysis.liveness.live_out(index) & self.analysis.slots.keys()):
-            self._keep(name, self.m.lanes_of(self.values[name]))
-        if block.waits:
-            self._wait(index, fall_through)
-        elif picked is not None:
-            self._switch(index, picked, targets)
-        elif targets and condition is not None:
-            self._branch(index, condition, targets[0], fall_through)
-        else:
-            self._go(index, targets[0] if targets else fall_through)
+        self.emit_end(index)
 
     def _await_members(self, index: int) -> None:
         """Lanes that the block's first instruction names and that live, but stand elsewhere, are waited for."""
@@ -230,12 +217,17 @@ class MaskedForm(ArrivingForm):
         self.b.branch(self._way_out(index, directly=False))
         self.b.position_at_end(complete)
 
-    def _keep(self, name: str, lanes: ir.Value) -> None:
-        """A register's new value in the lanes that run."""
+    def keep(self, name: str, value: Value) -> None:
+        """See `EndingForm`; in the lanes that run."""
+        lanes = self.m.lanes_of(value)
         if self.region is not None:  # of the other lanes it is not wanted
             self.b.store(self.to_home(name, lanes), self.homes[self.region.number, name])
             return
         self.store_frame(name, self.b.select(self.e.from_bits(self.group), lanes, self.load_frame(name)))
+
+    def steering(self, condition: Value) -> Value:
+        """See `EndingForm`; every lane looks for itself."""
+        return Value(self.m.spread(condition), False)
 
     # Ends of blocks ---------------------------------------------------------------------------------------------
 
@@ -270,7 +262,7 @@ class MaskedForm(ArrivingForm):
                 later = self.e.block("later")
                 self.b.cbranch(self._is_next(target), self.entries[target], later)
                 self.b.position_at_end(later)
-            self._send(self._place(target))
+            self._send(self.place_of(target))
             self.b.position_at_end(here)
         return known
 
@@ -284,10 +276,10 @@ class MaskedForm(ArrivingForm):
             first = self.b.and_(first, self.b.not_(self.alone))
         return first
 
-    def _go(self, index: int, target: int | None) -> None:
-        """The whole group goes from a block to another."""
+    def go(self, index: int, target: int | None) -> None:
+        """See `EndingForm`; the whole group goes."""
         if target is None or target == self.analysis.graph.exit:
-            self._send(self._place(None))
+            self._send(self.place_of(None))
             return
         if target <= index:
             self.check_fuel(index)
@@ -303,29 +295,15 @@ class MaskedForm(ArrivingForm):
         else:
             self.b.branch(self._way_out(target, directly=True))
 
-    def _branch(self, index: int, condition: Value, target: int, fall_through: int | None) -> None:
-        other = self.analysis.graph.exit if fall_through is None else fall_through
-        taken = self.b.and_(self.e.bits(condition.ir), self.group)
-        taken_block, mixed, other_block, parted = (self.e.block(n) for n in ("taken", "mixed", "not_taken", "parted"))
-        self.b.cbranch(self.b.icmp_unsigned("==", taken, self.group), taken_block, mixed)
-        self.b.position_at_end(mixed)
-        self.b.cbranch(self.b.icmp_unsigned("==", taken, ir.Constant(I32, 0)), other_block, parted)
-        self.b.position_at_end(parted)
-        self._part(index, condition, taken, target, other)
-        self.b.position_at_end(taken_block)
-        self._go(index, target)
-        self.b.position_at_end(other_block)
-        self._go(index, other)
-
-    def _part(self, index: int, condition: Value, taken: ir.Value, target: int, other: int) -> None:
-        """Lanes that leave the others for a block that only ends them end at once."""
+    def part(self, index: int, condition: Value, taken: ir.Value, target: int, other: int) -> None:
+        """See `EndingForm`; lanes that leave the others for a block that only ends them end at once."""
         self.count_divergence(index)
         if any(successor <= index for successor in (target, other)):
             self.check_fuel(index)
-        places = [self._place(target), self._place(other)]
+        places = [self.place_of(target), self.place_of(other)]
         ending = 0 if self.only_ends(target) else 1 if self.only_ends(other) else None
         if ending is not None:
-            places[ending] = self._place(None)
+            places[ending] = self.place_of(None)
             end = (target, other)[ending]
             if end != self.analysis.graph.exit:
                 ended = taken if ending == 0 else self.b.and_(self.group, self.b.not_(taken))
@@ -340,12 +318,10 @@ class MaskedForm(ArrivingForm):
             with self.e.when(self.lose_patience(), likely=False):
                 self._set_offset(index + 1)
 
-    def _switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
+    def switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
+        """See `EndingForm`."""
         following = self.pick_target(picked, targets)
-        first = self.b.extract_element(following, self.e.count_trailing_zeros(self.group))
-        inactive = self.b.not_(self.e.from_bits(self.group))
-        same = self.b.or_(self.b.icmp_unsigned("==", following, self.e.splat(first)), inactive)
-        with self.e.when(self.b.not_(self.e.all_lanes(same))):
+        with self.e.when(self.b.not_(self.agree(following))):
             self.count_divergence(index)
         if any(target <= index for target in targets):
             self.check_fuel(index)
@@ -353,10 +329,10 @@ class MaskedForm(ArrivingForm):
         self._lose_patience_for(index, targets)
         self._send(following)
 
-    def _wait(self, index: int, following: int | None) -> None:
-        """At a barrier; lanes that its guard excludes go on."""
+    def wait(self, index: int, following: int | None) -> None:
+        """See `EndingForm`; lanes that the barrier's guard excludes go on."""
         if following is None or following == self.analysis.graph.exit:
-            self._send(self._place(None))
+            self._send(self.place_of(None))
             return
         self._hand_back([following])
         arrival = self.read_arrival(index, following)
@@ -365,8 +341,3 @@ class MaskedForm(ArrivingForm):
         self.set_results(arrival, self.e.from_bits(arrival.lanes))
         self.arrive(arrival, self.alive)
         self.b.branch(self.head)
-
-    def _place(self, target: int | None) -> ir.Value:
-        if target is None or target == self.analysis.graph.exit:
-            return number(vector(I32), EXITED)
-        return number(vector(I32), target)

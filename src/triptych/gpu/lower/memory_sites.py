@@ -1,18 +1,13 @@
-"""The memory sites of a kernel: each instruction that reaches memory, once for each space that it may reach."""
+"""The memory sites of a kernel: each access of its instructions, once for each space that it may reach."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triptych.core.errors import Access
+from triptych.core.memory_access import Access
 from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.isa.table import Effect
-from triptych.gpu.lower.memory import GENERIC_SITES
-
-_KINDS: Mapping[Effect, Access] = {
-    Effect.LOAD: "load", Effect.LOAD_MATRIX: "load", Effect.STORE: "store", Effect.ATOMIC: "atomic",
-}  # fmt: skip
+from triptych.gpu.isa.spaces import Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +16,7 @@ class MemorySite:
 
     instruction: BoundInstruction
     block: int
-    space: str
+    space: Space
     kind: Access
 
     @property
@@ -36,19 +31,8 @@ def find_sites(bound: Sequence[Sequence[BoundInstruction]]) -> tuple[tuple[Memor
     first: dict[int, int] = {}
     for index, block in enumerate(bound):
         for instruction in block:
-            found = list(_sites_of(instruction, index))
-            if found:
+            accesses = instruction.form.accesses
+            if accesses:
                 first[id(instruction)] = len(sites)
-                sites += found
+                sites += (MemorySite(instruction, index, one, kind) for space, kind in accesses for one in space.sites)
     return tuple(sites), first
-
-
-def _sites_of(instruction: BoundInstruction, block: int) -> Iterator[MemorySite]:
-    if instruction.effect is Effect.COPY:
-        yield MemorySite(instruction, block, "global", "load")
-        yield MemorySite(instruction, block, "shared", "store")
-    elif instruction.effect in _KINDS:
-        space = instruction.form.space
-        spaces = GENERIC_SITES if space == "generic" else ("global" if space == "const" else space,)
-        for one in spaces:
-            yield MemorySite(instruction, block, one, _KINDS[instruction.effect])

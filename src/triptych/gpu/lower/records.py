@@ -6,6 +6,10 @@ Every field is 8 bytes wide, so that a field's index is its position.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+from typing import ClassVar
 
 from triptych.gpu.hardware import WARP_SIZE
 
@@ -24,8 +28,6 @@ WAITING = 0x4000_0000
 BARRIER_SHIFT = 24
 WRAPPED = 0x2000_0000
 """Added to a block's number where its turn comes after those from the warp's `offset` on."""
-BARRIERS = 16
-"""Named barriers of a block (PTX manual, 9.7.13.1)."""
 PATIENCE = 64
 """Iterations of waiting loops that a warp runs before it lets others run."""
 
@@ -63,8 +65,8 @@ class Need:
     """All blocks that this worker holds wait in loops, and it may not take more."""
 
 
-class FaultKind:
-    """What a fault is; 0 is none."""
+class FaultKind(IntEnum):
+    """What a fault is, as generated code says it; 0 is none. `check/faults.py` has for each what tells it."""
 
     OUT_OF_BOUNDS = 1
     MISALIGNED = 2
@@ -81,8 +83,23 @@ class FaultKind:
     HOST_CALL = 13
 
 
+class Start(Enum):
+    """What a field begins with where that is no constant."""
+
+    GIVEN = auto()
+    """What whoever begins gives."""
+    KEPT = auto()
+    """What it held: it is made once, or not looked at before it is written."""
+
+
+Starts = Mapping[str, int | Start]
+
+
 class Record(ctypes.Structure):
     """A structure whose fields are all 8 bytes wide."""
+
+    STARTS: ClassVar[Starts] = {}
+    """What fields hold when a new block, or a new use, begins: generated code resets by it (`Emitter.start_record`)."""
 
     @classmethod
     def position(cls, name: str) -> int:
@@ -101,17 +118,22 @@ class Record(ctypes.Structure):
         return ctypes.sizeof(cls)
 
 
-def _fields(names: str) -> list[tuple[str, type]]:
-    return [(name, ctypes.c_int64) for name in names.split()]
-
-
-_BLOCK_FIELDS = "block_index ctaid_x ctaid_y ctaid_z shared local warps barriers arrivals"
+def _fields(*names: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_int64) for several in names for name in several.split()]
 
 
 class Slot(Record):
     """A block that a worker holds while another runs: what of the context is the block's. Free: `block_index` < 0."""
 
-    _fields_ = _fields(_BLOCK_FIELDS)
+    STARTS: ClassVar[Starts] = {
+        "block_index": Start.GIVEN, "ctaid_x": Start.GIVEN, "ctaid_y": Start.GIVEN, "ctaid_z": Start.GIVEN,
+        "shared": Start.KEPT, "local": Start.KEPT, "warps": Start.KEPT, "barriers": Start.KEPT, "arrivals": 0,
+    }  # fmt: skip
+    _fields_ = _fields(*STARTS)
+
+
+MEMORY_SIZES = ("storage_count", "shared_size", "local_size")
+"""What of the context says how much memory there is: all 0, accesses find none."""
 
 
 class Context(Record):
@@ -123,15 +145,18 @@ class Context(Record):
     of loops that waited.
     """
 
+    STARTS: ClassVar[Starts] = Slot.STARTS
     _fields_ = _fields(
-        f"{_BLOCK_FIELDS} next_block total_blocks nctaid_x nctaid_y nctaid_z ntid_x ntid_y ntid_z"
-        " threads warp_count thread_indices index_stride parameters shared_size local_size"
-        " sites block_counts divergent_counts stop_block budget converged masked storages"
-        " storage_count symbols warp_index fault_kind fault_site fault_address fault_lane fault_warp"
-        " fault_block done_blocks fault_size scratch site_count"
-        " slots slot_count slot_limit wanted cursor held progress turn_progress idle_turns spins"
-        " envreg_1 envreg_2 host_call"
-    )
+        *Slot.STARTS, *MEMORY_SIZES,
+        # The launch's: the same for all its blocks.
+        "next_block total_blocks nctaid_x nctaid_y nctaid_z ntid_x ntid_y ntid_z threads warp_count thread_indices",
+        "index_stride parameters stop_block budget converged masked storages symbols envreg_1 envreg_2 host_call",
+        # The worker's: they go on from block to block.
+        "sites site_count counts scratch warp_index slots slot_count slot_limit wanted cursor held done_blocks",
+        "progress turn_progress idle_turns spins",
+        # Its first fault, as `services.record_fault` says.
+        "fault_kind fault_block fault_warp fault_lane fault_line fault_detail fault_site fault_address fault_size",
+    )  # fmt: skip
 
 
 class Warp(Record):
@@ -144,11 +169,14 @@ class Warp(Record):
     clock registers last said.
     """
 
-    _fields_ = [
-        *_fields("status resume mask index frame fuel spent mode patience offset barrier clock"),
-        *((f"next_blocks_{i}", ctypes.c_int64) for i in range(WARP_SIZE // 2)),
-        *((f"results_{i}", ctypes.c_int64) for i in range(WARP_SIZE // 2)),
-    ]
+    STARTS: ClassVar[Starts] = {
+        "status": Status.READY, "resume": 0, "mask": Start.GIVEN, "index": Start.KEPT, "frame": Start.KEPT,
+        "fuel": Start.GIVEN, "spent": 0, "mode": 0, "patience": PATIENCE, "offset": 0, "barrier": Start.KEPT,
+        "clock": 0,
+        **dict.fromkeys((f"next_blocks_{i}" for i in range(WARP_SIZE // 2)), Start.KEPT),
+        **dict.fromkeys((f"results_{i}" for i in range(WARP_SIZE // 2)), Start.KEPT),
+    }  # fmt: skip
+    _fields_ = _fields(*STARTS)
 
 
 class Barrier(Record):
@@ -157,7 +185,11 @@ class Barrier(Record):
     `arrived` counts threads, those of whole warps by full warps; `threads` is how many complete it, 0 all live ones.
     """
 
-    _fields_ = _fields("arrived live threads reduces count every any line")
+    STARTS: ClassVar[Starts] = {
+        "arrived": 0, "live": 0, "threads": Start.GIVEN, "reduces": 0, "count": 0, "every": 1, "any": 0,
+        "line": Start.GIVEN,
+    }  # fmt: skip
+    _fields_ = _fields(*STARTS)
 
 
 class Site(Record):
@@ -169,6 +201,45 @@ class Site(Record):
     """
 
     _fields_ = _fields("low high delta touched requests sectors bytes conflicts contiguous broadcast left_view")
+
+
+@dataclass(frozen=True, slots=True)
+class CountLayout:
+    """Where each of a worker's counts stands among all, 8 bytes each: the only place that says so.
+
+    Executions come first, each with its lanes, then guarded instructions, partings of lanes, and the sites.
+    """
+
+    executions: int
+    """What is executed as one and counted as such: blocks, and ranges of them."""
+    guards: int
+    """Guarded instructions whose lanes are counted."""
+    sites: int
+
+    def warps(self, execution: int) -> int:
+        """How often it was executed."""
+        return 2 * execution
+
+    def lanes(self, execution: int) -> int:
+        """Lanes over all executions."""
+        return 2 * execution + 1
+
+    def guarded(self, guard: int) -> int:
+        """Lanes over all executions of a guarded instruction in which the guard held."""
+        return 2 * self.executions + guard
+
+    def divergent(self, execution: int) -> int:
+        """Times that lanes parted at its end."""
+        return 2 * self.executions + self.guards + execution
+
+    def site(self, index: int, field: str = "low") -> int:
+        """A field of a memory site, whose record begins with `low`."""
+        return 3 * self.executions + self.guards + index * Site.size() // 8 + Site.position(field)
+
+    @property
+    def size(self) -> int:
+        """How many counts there are."""
+        return self.site(self.sites)
 
 
 class StorageRow(Record):

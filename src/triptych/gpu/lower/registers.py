@@ -10,13 +10,7 @@ from llvmlite import ir
 from triptych.core.errors import UnsupportedFeature
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import Bound, BoundInstruction
-from triptych.gpu.isa.special_registers import (
-    ALIASES,
-    CLOCK_REGISTERS,
-    CLOCK_STEP,
-    CONSTANT_REGISTERS,
-    special_type,
-)
+from triptych.gpu.isa.special_registers import CLOCK_STEP, SPECIALS, Alias, Clock, Constant
 from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType, literal_number
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.emitter import I32, I64, POINTER, vector
@@ -56,7 +50,7 @@ class Operands:
                 value = self.convert(self.read_register(name), self.declared(name), t)
                 return value if t.is_float or t.kind == "bits" else self.m.settled(value)
             case Register(name):
-                return self.convert(self.special(name, instruction), special_type(name), t)
+                return self.convert(self.special(name), SPECIALS[name].type, t)
             case Not(inner):
                 value = self._read(inner, t, instruction)
                 return self.m.bit_xor(t, value, self.m.constant(t, -1))
@@ -119,7 +113,7 @@ class Operands:
                 value = self.m.settled(self.read_register(name))
                 if operand.offset and t.bits == 32:  # 32-bit addresses wrap as the hardware's do
                     value = self.m.add(U32, value, self.m.constant(U32, operand.offset))
-                if t.bits == 32 and instruction.form.get("space").startswith("shared"):
+                if t.bits == instruction.form.space.address_bits == 32:
                     return value
                 base = self.convert(value, TYPES[f"u{t.bits}"], U64)
                 if t.bits == 32:
@@ -143,46 +137,34 @@ class Operands:
             return self.m.add(U64, base, self.m.constant(U64, symbol.offset))
         raise self._unsupported(instruction, f"symbol '{symbol.name}'")
 
-    def special(self, name: str, instruction: BoundInstruction) -> Value:
+    def special(self, name: str) -> Value:
         """A special register, of its type."""
-        if name in CONSTANT_REGISTERS:
-            return self.m.constant(special_type(name), CONSTANT_REGISTERS[name])
-        if name in CLOCK_REGISTERS:
-            return self._clock(name)
-        name = ALIASES.get(name, name)
-        base, _, axis = name.partition(".")
-        if base == "%tid" and axis:
-            index = self._thread_index("xyz".index(axis))
-            if not self.analysis.warps_in_rows:
-                return index
-            first = self.e.b.extract_element(index.ir, ir.Constant(I32, 0))
-            return Value(first, axis != "x", int(axis == "x"))
-        if base in ("%ntid", "%ctaid", "%nctaid") and axis:
-            return self._field(f"{base[1:]}_{axis}")
-        if name == "%laneid":
-            return self.m.lane_index()
-        if name in _LANE_MASKS:
-            return Value(_lane_masks(_LANE_MASKS[name]), False)
-        if name in _FIELDS:
-            return self._field(_FIELDS[name])
-        if name == "%dynamic_smem_size":
-            size, start = self._field("shared_size"), self.m.constant(U32, self.analysis.layout.dynamic_start)
-            has_some = self.m.compare(U32, "gt", size, start)
-            return self.m.select(U32, has_some, self.m.sub(U32, size, start), self.m.constant(U32, 0))
-        raise self._unsupported(instruction, f"special register {name}")
+        special = SPECIALS[name]
+        match special.source:
+            case Constant(value):
+                return self.m.constant(special.type, value)
+            case Alias(other):
+                return self.special(other)
+            case Clock(first_bit):
+                return self._clock(special.type, first_bit)
+            case _ if name in _FIELDS:
+                return self._field(_FIELDS[name])
+            case _:
+                return _COMPUTED[name](self)
 
-    def _clock(self, name: str) -> Value:
+    def _clock(self, t: ScalarType, first_bit: int) -> Value:
         """A clock, which moves on: lanes that read it at different times see different values."""
         place = self.e.field(Warp, self.m.warp, "clock")
         now = self.e.b.add(self.e.b.load(place, typ=I64), ir.Constant(I64, CLOCK_STEP))
         self.e.b.store(now, place)
-        part = Value(self.e.b.lshr(now, ir.Constant(I64, CLOCK_REGISTERS[name])), True)
-        return Value(self.m.spread(self.m.resize(U64, special_type(name), part)), False)
+        part = Value(self.e.b.lshr(now, ir.Constant(I64, first_bit)), True)
+        return Value(self.m.spread(self.m.resize(U64, t, part)), False)
 
     def _field(self, name: str) -> Value:
         return Value(self.e.b.trunc(self.e.load_field(Context, self.m.context, name), I32), True)
 
-    def _thread_index(self, axis: int) -> Value:
+    def thread_index(self, axis: int) -> Value:
+        """%tid along an axis."""
         table = self.e.b.inttoptr(self.e.load_field(Context, self.m.context, "thread_indices"), POINTER)
         stride = self.e.load_field(Context, self.m.context, "index_stride")
         warp = self.e.load_field(Context, self.m.context, "warp_index")
@@ -190,7 +172,17 @@ class Operands:
             self.e.b.mul(stride, ir.Constant(I64, axis)), self.e.b.mul(warp, ir.Constant(I64, WARP_SIZE))
         )
         place = self.e.offset(table, self.e.b.shl(index, ir.Constant(I64, 2)))
-        return Value(self.e.b.load(place, align=4, typ=vector(I32)), False)
+        indices = self.e.b.load(place, align=4, typ=vector(I32))
+        if not self.analysis.warps_in_rows:
+            return Value(indices, False)
+        first = self.e.b.extract_element(indices, ir.Constant(I32, 0))
+        return Value(first, axis != 0, int(axis == 0))
+
+    def dynamic_bytes(self) -> Value:
+        """The shared memory that the launch added, in bytes."""
+        size, start = self._field("shared_size"), self.m.constant(U32, self.analysis.layout.dynamic_start)
+        has_some = self.m.compare(U32, "gt", size, start)
+        return self.m.select(U32, has_some, self.m.sub(U32, size, start), self.m.constant(U32, 0))
 
     def _unsupported(self, instruction: BoundInstruction, what: str) -> UnsupportedFeature:
         text = instruction.instruction
@@ -199,18 +191,26 @@ class Operands:
         )
 
 
+def _lane_masks(mask: Callable[[int], int]) -> Callable[[Operands], Value]:
+    masks = ir.Constant(vector(I32), [ir.Constant(I32, mask(i)) for i in range(WARP_SIZE)])
+    return lambda _: Value(masks, False)
+
+
 _FIELDS: Mapping[str, str] = {
     "%warpid": "warp_index", "%nwarpid": "warp_count", "%total_smem_size": "shared_size",
     "%envreg1": "envreg_1", "%envreg2": "envreg_2",
+    **{f"%{vector}.{axis}": f"{vector}_{axis}" for vector in ("ntid", "ctaid", "nctaid") for axis in "xyz"},
 }  # fmt: skip
-_LANE_MASKS: Mapping[str, Callable[[int], int]] = {
-    "%lanemask_eq": lambda i: 1 << i,
-    "%lanemask_lt": lambda i: (1 << i) - 1,
-    "%lanemask_le": lambda i: (2 << i) - 1,
-    "%lanemask_gt": lambda i: 0xFFFF_FFFF & ~((2 << i) - 1),
-    "%lanemask_ge": lambda i: 0xFFFF_FFFF & ~((1 << i) - 1),
+"""What the context holds of a launch."""
+_COMPUTED: Mapping[str, Callable[[Operands], Value]] = {
+    "%tid.x": lambda operands: operands.thread_index(0),
+    "%tid.y": lambda operands: operands.thread_index(1),
+    "%tid.z": lambda operands: operands.thread_index(2),
+    "%laneid": lambda operands: operands.m.lane_index(),
+    "%lanemask_eq": _lane_masks(lambda i: 1 << i),
+    "%lanemask_lt": _lane_masks(lambda i: (1 << i) - 1),
+    "%lanemask_le": _lane_masks(lambda i: (2 << i) - 1),
+    "%lanemask_gt": _lane_masks(lambda i: 0xFFFF_FFFF & ~((2 << i) - 1)),
+    "%lanemask_ge": _lane_masks(lambda i: 0xFFFF_FFFF & ~((1 << i) - 1)),
+    "%dynamic_smem_size": Operands.dynamic_bytes,
 }
-
-
-def _lane_masks(mask: Callable[[int], int]) -> ir.Constant:
-    return ir.Constant(vector(I32), [ir.Constant(I32, mask(i)) for i in range(WARP_SIZE)])

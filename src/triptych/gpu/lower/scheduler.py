@@ -10,30 +10,12 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import POISON_BYTE, WARP_SIZE
 from triptych.gpu.lower.barriers import SETTLE, build_barriers
-from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Callee, Emitter
-from triptych.gpu.lower.records import (
-    NO_STOP,
-    PATIENCE,
-    Barrier,
-    Context,
-    FaultKind,
-    Need,
-    Outcome,
-    Record,
-    Site,
-    Slot,
-    Status,
-    StorageRow,
-    Warp,
-)
-from triptych.gpu.lower.services import at_most_fuel, build_services
+from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Callee, Emitter, constant, start_function
+from triptych.gpu.lower.records import PATIENCE, Context, FaultKind, Need, Outcome, Slot, Status, Warp
+from triptych.gpu.lower.services import at_most_fuel, build_services, record_fault
 
 IDLE_TURNS = 32
 """Turns without progress of all blocks that a worker holds, until it asks whether to go on."""
-
-
-def _constant(value: int) -> ir.Constant:
-    return ir.Constant(I64, value)
 
 
 def build_scheduler() -> ir.Module:
@@ -47,35 +29,26 @@ def build_scheduler() -> ir.Module:
     return module
 
 
-def _function(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type]) -> Emitter:
-    return Emitter(ir.Function(module, ir.FunctionType(result, arguments), name))
-
-
 def _build_start_block(module: ir.Module) -> None:
     """start_block(context, index): coordinates, shared memory and warps of a new block."""
-    e = _function(module, "triptych.start_block", VOID, [POINTER, I64])
+    e = start_function(module, "triptych.start_block", VOID, [POINTER, I64])
     context, index = e.function.args
-    e.b.store(index, e.field(Context, context, "block_index"))
-    e.b.store(_constant(0), e.field(Context, context, "arrivals"))
-    rest = index
+    given, rest = {"block_index": index}, index
     for axis in "xyz":
         extent = e.load_field(Context, context, f"nctaid_{axis}")
-        e.b.store(e.b.urem(rest, extent), e.field(Context, context, f"ctaid_{axis}"))
+        given[f"ctaid_{axis}"] = e.b.urem(rest, extent)
         rest = e.b.udiv(rest, extent)
+    e.start_record(Context, context, given)
     shared = e.b.inttoptr(e.load_field(Context, context, "shared"), POINTER)
     size = e.load_field(Context, context, "shared_size")
     e.intrinsic("llvm.memset.p0.i64", VOID, [shared, ir.Constant(I8, POISON_BYTE), size, ir.Constant(ir.IntType(1), 0)])
     threads = e.load_field(Context, context, "threads")
     fuel = at_most_fuel(e, e.load_field(Context, context, "budget"))
     with _each_warp(e, context) as (i, warp):
-        e.b.store(fuel, e.field(Warp, warp, "fuel"))
-        e.b.store(_constant(PATIENCE), e.field(Warp, warp, "patience"))
-        for name in ("status", "resume", "spent", "mode", "offset", "clock"):
-            e.b.store(_constant(0), e.field(Warp, warp, name))
-        left = e.b.sub(threads, e.b.mul(i, _constant(WARP_SIZE)))
-        part = e.b.sub(e.b.shl(_constant(1), e.b.and_(left, _constant(WARP_SIZE - 1))), _constant(1))
-        whole = e.b.icmp_signed(">=", left, _constant(WARP_SIZE))
-        e.b.store(e.b.select(whole, _constant(0xFFFF_FFFF), part), e.field(Warp, warp, "mask"))
+        left = e.b.sub(threads, e.b.mul(i, constant(WARP_SIZE)))
+        part = e.b.sub(e.b.shl(constant(1), e.b.and_(left, constant(WARP_SIZE - 1))), constant(1))
+        whole = e.b.icmp_signed(">=", left, constant(WARP_SIZE))
+        e.start_record(Warp, warp, {"fuel": fuel, "mask": e.b.select(whole, constant(0xFFFF_FFFF), part)})
     e.b.ret_void()
 
 
@@ -84,12 +57,12 @@ def _each_warp(e: Emitter, context: ir.Value) -> Generator[tuple[ir.Value, ir.Va
     """Runs for each warp of the block; gives its number and its record."""
     warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
     with e.counted(e.load_field(Context, context, "warp_count")) as i:
-        yield i, e.offset(warps, e.b.mul(i, _constant(Warp.size())))
+        yield i, e.offset(warps, e.b.mul(i, constant(Warp.size())))
 
 
 def _build_step(module: ir.Module) -> None:
     """step(context, warp): runs a warp until it waits, yields or ends; gives a `Need`."""
-    e = _function(module, "triptych.step", I64, [POINTER, POINTER])
+    e = start_function(module, "triptych.step", I64, [POINTER, POINTER])
     context, warp = e.function.args
     code = ir.FunctionType(I32, [POINTER, POINTER])
     e.b.store(e.load_field(Warp, warp, "index"), e.field(Context, context, "warp_index"))
@@ -97,15 +70,15 @@ def _build_step(module: ir.Module) -> None:
     result = e.variable(I32, ir.Constant(I32, 0))
     e.b.branch(head)
     e.b.position_at_end(head)
-    e.b.cbranch(e.b.icmp_signed("==", e.load_field(Warp, warp, "mode"), _constant(0)), converged, masked)
+    e.b.cbranch(e.b.icmp_signed("==", e.load_field(Warp, warp, "mode"), constant(0)), converged, masked)
     e.b.position_at_end(converged)
     function = e.b.inttoptr(e.load_field(Context, context, "converged"), POINTER)
     e.b.store(e.b.call(Callee(function, code), [context, warp]), result)
     e.b.branch(outcome)
     e.b.position_at_end(masked)
     address = e.load_field(Context, context, "masked")
-    with e.when(e.b.icmp_signed("==", address, _constant(0))):
-        e.b.ret(_constant(Need.MASKED_FORM))
+    with e.when(e.b.icmp_signed("==", address, constant(0))):
+        e.b.ret(constant(Need.MASKED_FORM))
     e.b.store(e.b.call(Callee(e.b.inttoptr(address, POINTER), code), [context, warp]), result)
     e.b.branch(outcome)
     e.b.position_at_end(outcome)
@@ -116,15 +89,15 @@ def _build_step(module: ir.Module) -> None:
     for number, block in ends.items():
         switch.add_case(ir.Constant(I32, number), block)
     e.b.position_at_end(ended)
-    e.b.store(_constant(Status.DONE), e.field(Warp, warp, "status"))
-    e.add_field(Context, context, "progress", _constant(1))
-    e.b.ret(_constant(Need.NOTHING))
+    e.b.store(constant(Status.DONE), e.field(Warp, warp, "status"))
+    e.add_field(Context, context, "progress", constant(1))
+    e.b.ret(constant(Need.NOTHING))
     e.b.position_at_end(yielded)
-    e.b.store(_constant(PATIENCE), e.field(Warp, warp, "patience"))
-    e.add_field(Context, context, "spins", _constant(PATIENCE))
+    e.b.store(constant(PATIENCE), e.field(Warp, warp, "patience"))
+    e.add_field(Context, context, "spins", constant(PATIENCE))
     e.b.branch(waits)
     e.b.position_at_end(waits)
-    e.b.ret(_constant(Need.NOTHING))
+    e.b.ret(constant(Need.NOTHING))
     e.b.position_at_end(change)
     e.b.store(
         e.b.zext(e.b.icmp_signed("==", value, ir.Constant(I32, Outcome.DIVERGED)), I64), e.field(Warp, warp, "mode")
@@ -140,7 +113,7 @@ class _Run:
     """
 
     def __init__(self, module: ir.Module) -> None:
-        self.e = e = _function(module, "triptych.run", I64, [POINTER])
+        self.e = e = start_function(module, "triptych.run", I64, [POINTER])
         (self.context,) = e.function.args
         self.visit, self.take, self.rounds, self.finish, self.turn, self.leave = (
             e.block(n) for n in ("visit", "take", "round", "finish", "turn", "leave")
@@ -167,7 +140,7 @@ class _Run:
         if llvm.get_host_cpu_features().get("avx"):
             # The upper halves of vector registers slow down the caller's older code while they are set.
             self.e.intrinsic("llvm.x86.avx.vzeroupper", VOID, [])
-        self.e.b.ret(_constant(need) if isinstance(need, int) else need)
+        self.e.b.ret(constant(need) if isinstance(need, int) else need)
 
     def _stop_block(self) -> ir.Value:
         return self.e.b.load(self.e.b.inttoptr(self.get("stop_block"), POINTER), typ=I64)
@@ -185,12 +158,12 @@ class _Run:
         e = self.e
         free, full, none = (e.block(n) for n in ("free", "full", "none"))
         e.b.position_at_end(self.visit)
-        e.b.cbranch(self.less(self.get("block_index"), _constant(0)), free, self.rounds)
+        e.b.cbranch(self.less(self.get("block_index"), constant(0)), free, self.rounds)
         e.b.position_at_end(free)
         wants = e.b.and_(self.less(self.get("held"), self.get("wanted")), self._some_left())
         e.b.cbranch(wants, self.take, full)
         e.b.position_at_end(full)
-        e.b.cbranch(e.b.icmp_signed("==", self.get("held"), _constant(0)), none, self.turn)
+        e.b.cbranch(e.b.icmp_signed("==", self.get("held"), constant(0)), none, self.turn)
         e.b.position_at_end(none)
         e.b.branch(self.leave)
 
@@ -199,11 +172,11 @@ class _Run:
         begin = e.block("begin")
         e.b.position_at_end(self.take)
         next_block = e.b.inttoptr(self.get("next_block"), POINTER)
-        index = e.b.atomic_rmw("add", next_block, _constant(1), "monotonic")
+        index = e.b.atomic_rmw("add", next_block, constant(1), "monotonic")
         e.b.cbranch(self._may_run(index), begin, self.visit)  # none is left where another worker took the last
         e.b.position_at_end(begin)
         e.intrinsic("triptych.start_block", VOID, [self.context, index])
-        self.put("held", e.b.add(self.get("held"), _constant(1)))
+        self.put("held", e.b.add(self.get("held"), constant(1)))
         e.b.branch(self.rounds)
 
     def _emit_rounds(self) -> None:
@@ -213,42 +186,41 @@ class _Run:
         e.b.position_at_end(self.rounds)
         e.b.cbranch(self._is_stopped(), self.finish, go)
         e.b.position_at_end(go)
-        waiting, ready = e.variable(I64, _constant(0)), e.variable(I64, _constant(0))
-        e.b.store(_constant(0), waiting)
-        e.b.store(_constant(0), ready)
+        waiting, ready = e.variable(I64, constant(0)), e.variable(I64, constant(0))
+        e.b.store(constant(0), waiting)
+        e.b.store(constant(0), ready)
         with _each_warp(e, self.context) as (_, warp):
             place = e.field(Warp, warp, "status")
-            with e.when(e.b.icmp_signed("==", e.b.load(place, typ=I64), _constant(Status.READY))):
+            with e.when(e.b.icmp_signed("==", e.b.load(place, typ=I64), constant(Status.READY))):
                 need = e.intrinsic("triptych.step", I64, [self.context, warp])
-                with e.when(e.b.icmp_signed("!=", need, _constant(Need.NOTHING)), likely=False):
+                with e.when(e.b.icmp_signed("!=", need, constant(Need.NOTHING)), likely=False):
                     self._return(need)
             self._count(e.b.load(place, typ=I64), waiting, ready)
-        any_waiting = e.b.icmp_signed(">", e.get(waiting, I64), _constant(0))
-        any_ready = e.b.icmp_signed(">", e.get(ready, I64), _constant(0))
+        any_waiting = e.b.icmp_signed(">", e.get(waiting, I64), constant(0))
+        any_ready = e.b.icmp_signed(">", e.get(ready, I64), constant(0))
         stopped = self._is_stopped()
         e.b.cbranch(e.b.or_(stopped, e.b.not_(e.b.or_(any_waiting, any_ready))), self.finish, settle)
         e.b.position_at_end(settle)
         with e.when(any_waiting):
             completed = e.intrinsic(SETTLE, I64, [self.context])
-            with e.when(e.b.icmp_signed("!=", completed, _constant(0))):
+            with e.when(e.b.icmp_signed("!=", completed, constant(0))):
                 e.b.branch(self.rounds)
         e.b.cbranch(any_ready, self.turn, look)
         e.b.position_at_end(look)  # warps that waited may have been released since by those behind them
         with _each_warp(e, self.context) as (_, warp):
             self._count(e.load_field(Warp, warp, "status"), waiting, ready)
-        with e.when(e.b.icmp_signed(">", e.get(ready, I64), _constant(0))):
+        with e.when(e.b.icmp_signed(">", e.get(ready, I64), constant(0))):
             e.b.branch(self.rounds)
-        null, zero = ir.Constant(POINTER, None), _constant(0)
-        e.intrinsic("triptych.fault", VOID, [self.context, null, _constant(FaultKind.DEADLOCK), zero, zero, zero])
+        record_fault(e, self.context, FaultKind.DEADLOCK)
         e.b.branch(self.finish)
 
     def _count(self, status: ir.Value, waiting: ir.Value, ready: ir.Value) -> None:
         for kind, total in ((Status.WAITING, waiting), (Status.READY, ready)):
-            is_it = self.e.b.zext(self.e.b.icmp_signed("==", status, _constant(kind)), I64)
+            is_it = self.e.b.zext(self.e.b.icmp_signed("==", status, constant(kind)), I64)
             self.e.b.store(self.e.b.add(self.e.get(total, I64), is_it), total)
 
     def _is_stopped(self) -> ir.Value:
-        faulted = self.e.b.icmp_signed("!=", self.get("fault_kind"), _constant(0))
+        faulted = self.e.b.icmp_signed("!=", self.get("fault_kind"), constant(0))
         behind = self.e.b.icmp_signed(">", self.get("block_index"), self._stop_block())
         return self.e.b.or_(faulted, behind)
 
@@ -256,9 +228,9 @@ class _Run:
         e = self.e
         e.b.position_at_end(self.finish)
         for name, amount in (("done_blocks", 1), ("progress", 1), ("held", -1)):
-            e.add_field(Context, self.context, name, _constant(amount))
-        self.put("block_index", _constant(-1))
-        faulted = e.b.icmp_signed("!=", self.get("fault_kind"), _constant(0))
+            e.add_field(Context, self.context, name, constant(amount))
+        self.put("block_index", constant(-1))
+        faulted = e.b.icmp_signed("!=", self.get("fault_kind"), constant(0))
         e.b.cbranch(faulted, self.leave, self.visit)
 
     def _emit_turn(self) -> None:
@@ -266,9 +238,9 @@ class _Run:
         e = self.e
         e.b.position_at_end(self.turn)
         self._swap(self._slot(), load=False)
-        following = e.b.add(self.get("cursor"), _constant(1))
+        following = e.b.add(self.get("cursor"), constant(1))
         wraps = e.b.icmp_signed(">=", following, self.get("slot_count"))
-        self.put("cursor", e.b.select(wraps, _constant(0), following))
+        self.put("cursor", e.b.select(wraps, constant(0), following))
         self._swap(self._slot(), load=True)
         ends = e.block("turn_ends")
         e.b.cbranch(wraps, ends, self.visit)
@@ -276,7 +248,7 @@ class _Run:
         idle = e.b.icmp_signed("==", self.get("progress"), self.get("turn_progress"))
         self.put("turn_progress", self.get("progress"))
         with e.when(e.b.not_(idle)):
-            self.put("idle_turns", _constant(0))
+            self.put("idle_turns", constant(0))
             e.b.branch(self.visit)
         self._emit_idle_turn()
 
@@ -285,22 +257,22 @@ class _Run:
         wanted, limit = self.get("wanted"), self.get("slot_limit")
         may_grow = e.b.and_(self.less(wanted, limit), self._some_left())
         with e.when(may_grow):
-            twice = e.b.shl(wanted, _constant(1))
+            twice = e.b.shl(wanted, constant(1))
             more = e.b.select(self.less(twice, limit), twice, limit)
             self.put("wanted", more)
             with e.when(self.less(self.get("slot_count"), more)):
                 self._return(Need.SLOTS)
             e.b.branch(self.visit)
-        turns = e.b.add(self.get("idle_turns"), _constant(1))
+        turns = e.b.add(self.get("idle_turns"), constant(1))
         self.put("idle_turns", turns)
-        with e.when(e.b.icmp_signed(">=", turns, _constant(IDLE_TURNS))):
-            self.put("idle_turns", _constant(0))
+        with e.when(e.b.icmp_signed(">=", turns, constant(IDLE_TURNS))):
+            self.put("idle_turns", constant(0))
             self._return(Need.PATIENCE)
         e.b.branch(self.visit)
 
     def _slot(self) -> ir.Value:
         slots = self.e.b.inttoptr(self.get("slots"), POINTER)
-        return self.e.offset(slots, self.e.b.mul(self.get("cursor"), _constant(Slot.size())))
+        return self.e.offset(slots, self.e.b.mul(self.get("cursor"), constant(Slot.size())))
 
     def _swap(self, slot: ir.Value, *, load: bool) -> None:
         """What of the context is the block's, to or from a slot."""
@@ -308,12 +280,3 @@ class _Run:
             there, here = self.e.field(Slot, slot, name), self.e.field(Context, self.context, name)
             source, target = (there, here) if load else (here, there)
             self.e.b.store(self.e.b.load(source, typ=I64), target)
-
-
-RECORDS: tuple[type[Record], ...] = (Context, Warp, Site, StorageRow, Slot, Barrier)
-"""The structures that generated code depends on; their layout is part of the cache's key."""
-
-STOP_AT_ONCE = -1
-"""A `stop_block` that ends every block."""
-
-__all__ = ["NO_STOP", "RECORDS", "STOP_AT_ONCE", "build_scheduler"]

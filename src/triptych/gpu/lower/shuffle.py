@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.lower.emitter import I32, I64, Emitter, vector
+from triptych.gpu.lower.emitter import I32, I64, start_function, vector
 
 SHUFFLE = "triptych.shuffle"
 
@@ -14,7 +14,7 @@ def build_shuffle() -> ir.Module:
     """The module with `triptych.shuffle(values, lanes)`: a permutation whose lanes are known only when it runs."""
     module = ir.Module(name=SHUFFLE)
     kind = vector(I32)
-    e = Emitter(ir.Function(module, ir.FunctionType(kind, [kind, kind]), SHUFFLE))
+    e = start_function(module, SHUFFLE, kind, [kind, kind])
     values, picks = e.function.args
     source, indices, target = (e.variable(kind, v) for v in (values, picks, values))
     for lane in range(WARP_SIZE):

@@ -6,10 +6,11 @@ A value is *uniform* (one for all lanes), *affine* (base + lane · stride, the b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from triptych.gpu.isa.special_registers import CLOCK_REGISTERS
+from triptych.gpu.isa.spaces import Space
+from triptych.gpu.isa.special_registers import SPECIALS, Varies
 from triptych.gpu.isa.types import ScalarType
 
 
@@ -77,9 +78,9 @@ class UniformityMachine:
         """The same bits; an affine integer is nothing of the kind as a float."""
         return mix(a) if source.is_float or target.is_float else a
 
-    def load(self, space: str, t: ScalarType, address: Uniformity, count: int) -> Sequence[Uniformity]:
-        """Parameters are uniform at a uniform address, and so is shared memory; what else is loaded may vary."""
-        uniform = space in ("param", "shared") and address.stride == 0
+    def load(self, space: Space, t: ScalarType, address: Uniformity, count: int) -> Sequence[Uniformity]:
+        """Uniform at a uniform address where the space promises that; what else is loaded may vary."""
+        uniform = space.uniform_at_uniform_address and address.stride == 0
         return [UNIFORM if uniform else VARYING] * count
 
     def load_matrix(self, address: Uniformity, count: int, transposed: bool) -> Sequence[Uniformity]:
@@ -87,7 +88,7 @@ class UniformityMachine:
         return [VARYING] * count
 
     def atomic(
-        self, space: str, operation: str, t: ScalarType, address: Uniformity, operands: Sequence[Uniformity]
+        self, space: Space, operation: str, t: ScalarType, address: Uniformity, operands: Sequence[Uniformity]
     ) -> Sequence[Uniformity]:
         """Anything."""
         return [VARYING] * len(operands)
@@ -111,7 +112,7 @@ class UniformityMachine:
         """The same in all lanes."""
         return UNIFORM
 
-    def store(self, space: str, t: ScalarType, address: Uniformity, values: Sequence[Uniformity]) -> None:
+    def store(self, space: Space, t: ScalarType, address: Uniformity, values: Sequence[Uniformity]) -> None:
         """No value."""
 
     def copy_to_shared(self, size: int, target: Uniformity, source: Uniformity, source_size: Uniformity) -> None:
@@ -146,10 +147,17 @@ def join(a: Uniformity | None, b: Uniformity) -> Uniformity:
     return Uniformity(a.stride) if a.stride == b.stride else VARYING
 
 
-def special_uniformity(name: str, *, warps_in_rows: bool) -> Uniformity:
-    """What a special register is; `warps_in_rows`: a warp's threads lie in one row of the block, in order."""
-    if name == "%laneid" or (warps_in_rows and name == "%tid.x"):
-        return Uniformity(1)
-    if name.startswith("%lanemask") or name in CLOCK_REGISTERS or (name.startswith("%tid") and not warps_in_rows):
-        return VARYING
-    return UNIFORM
+_VARIATIONS: Mapping[Varies, tuple[Uniformity, Uniformity]] = {
+    Varies.UNIFORM: (UNIFORM, UNIFORM),
+    Varies.ROW: (UNIFORM, VARYING),
+    Varies.ALONG_ROW: (Uniformity(1), VARYING),
+    Varies.BY_LANE: (Uniformity(1), Uniformity(1)),
+    Varies.LANE: (VARYING, VARYING),
+    Varies.CLOCK: (VARYING, VARYING),
+}
+"""Where a warp's threads lie in one row of the block, in order, and where they need not."""
+
+
+def find_special_uniformity(*, warps_in_rows: bool) -> Mapping[str, Uniformity]:
+    """What each special register is; `warps_in_rows`: a warp's threads lie in one row of the block, in order."""
+    return {name: _VARIATIONS[special.varies][0 if warps_in_rows else 1] for name, special in SPECIALS.items()}

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from triptych.gpu.isa.spaces import GLOBAL, Space
 from triptych.gpu.isa.types import F32, ScalarType
 from triptych.gpu.oracle.values import Lanes
 
@@ -29,13 +30,13 @@ _INTEGER: Mapping[str, Callable[[int, int], int]] = {
 _NAN = 0x7FFF
 
 
-def updated(t: ScalarType, operation: str, old: int, operands: Sequence[int], space: str) -> int:
+def updated(t: ScalarType, operation: str, old: int, operands: Sequence[int], space: Space) -> int:
     """The new bits of an element of a space (PTX manual, 9.7.13.5); `old` and `operands` are bits too."""
     if operation == "cas":
         return operands[1] if old == operands[0] else old
     if t.is_float:
         floats = [np.array([bits], f"u{t.bytes}").view(_FLOATS[t.name]) for bits in (old, operands[0])]
-        return _update_float(t, operation, *floats, flush=t is F32 and space == "global")
+        return _update_float(t, operation, *floats, flush=t is F32 and space is GLOBAL)
     left, right = (_number(t, bits) for bits in (old, operands[0]))
     return _INTEGER[operation](left, right) & ((1 << t.bits) - 1)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triptych.core.errors import KernelFault
+from triptych.core.errors import BarrierMisuse
 from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.oracle.values import LANES, Mask
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Barriers:
         """Lanes of a warp execute a barrier; those that wait there are marked already.
 
         Raises:
-            KernelFault: there is no such barrier, or the numbers of threads do not fit.
+            BarrierMisuse: there is no such barrier, or the numbers of threads do not fit.
         """
         operands = instruction.barrier
         assert operands is not None
@@ -76,10 +76,10 @@ class Barriers:
 
     def _phase(self, instruction: BoundInstruction, number: int, threads: int | None) -> _Phase:
         if number >= MOST or (threads is not None and (threads == 0 or threads % LANES)):
-            raise KernelFault(f"{instruction.instruction.opcode}: barrier {number} of {threads} threads")
+            raise BarrierMisuse(f"{instruction.instruction.opcode}: barrier {number} of {threads} threads")
         phase = self.phases.setdefault(number, _Phase(threads))
         if phase.threads != threads:
-            raise KernelFault(f"{instruction.instruction.opcode}: barrier {number} of {phase.threads} and {threads}")
+            raise BarrierMisuse(f"{instruction.instruction.opcode}: barrier {number} of {phase.threads} and {threads}")
         return phase
 
     def _complete(self, number: int) -> None:

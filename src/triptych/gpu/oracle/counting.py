@@ -6,13 +6,32 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import BANK_BYTES, BANKS, FIRST_HEAP_ADDRESS, PAIR_BYTES, SECTOR_BYTES
 from triptych.gpu.isa.binding import BoundInstruction
+from triptych.gpu.isa.spaces import GLOBAL, PARAM, SHARED, Space
 from triptych.gpu.oracle.values import LANES
 
 PHASE_BYTES = LANES * BANK_BYTES
 """Shared memory serves at most 128 bytes at a time: all lanes for up to 4 bytes each, half of them for 8 …"""
-_PACKED: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
+
+
+Place = tuple[SourceLocation, tuple[SourceLocation, ...]]
+"""A source line, and the callers that it was inlined into."""
+
+
+def place_of(bound: BoundInstruction) -> Place | None:
+    """Where an instruction comes from; None where the PTX does not say."""
+    origin = bound.instruction.origin
+    return None if origin is None else (origin.where, origin.frames)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a launch counted, by the names that a launch's record has: in all, and of each line that ran."""
+
+    counters: Mapping[str, int]
+    lines: Mapping[Place, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,48 +79,49 @@ def _phase_lanes(kind: str, touches: Sequence[Touch], size: int) -> int:
 
 @dataclass(slots=True)
 class Counts:
-    """The counters of one launch, under the names that a launch's record gives them."""
+    """The counters of one launch, under the names that a launch's record gives them, by the place of instructions."""
 
-    tally: Counter[str] = field(default_factory=Counter[str])
+    tallies: dict[Place | None, Counter[str]] = field(default_factory=lambda: defaultdict(Counter[str]))
+    place: Place | None = None
+    """Where the instruction is that makes requests."""
     pairs: dict[str, set[int]] = field(default_factory=lambda: {"load": set(), "store": set()})
     """The 64-byte pairs of sectors that were read and written."""
 
     def count_instruction(self, bound: BoundInstruction, lanes: int, active: int) -> None:
         """One execution by a warp: `lanes` reach the instruction, `active` of them pass its guard."""
-        row = bound.form.row
-        self.tally["instructions.warp"] += 1
-        self.tally["instructions.thread"] += lanes
-        self.tally[f"instructions.pipe.{row.pipe.value}"] += 1
+        row, tally = bound.form.row, self.tallies[place_of(bound)]
+        tally["instructions.warp"] += 1
+        tally["instructions.thread"] += lanes
+        tally[f"instructions.pipe.{row.pipe.value}"] += 1
         if row.counts is not None:
-            self.tally[row.counts] += 1
-        if row.flops:
-            name = bound.form.type.name
-            numbers = 2 if name in _PACKED else 1
-            self.tally[f"flops.{_PACKED.get(name, name)}"] += row.flops * numbers * active
+            tally[row.counts] += 1
+        if bound.form.flops:
+            tally[bound.form.flop_counter] += bound.form.flops * active
 
-    def count_divergence(self) -> None:
+    def count_divergence(self, bound: BoundInstruction) -> None:
         """A branch at which lanes part."""
-        self.tally["branches.divergent"] += 1
+        self.tallies[place_of(bound)]["branches.divergent"] += 1
 
-    def count_request(self, space: str, kind: str, touches: Sequence[Touch]) -> None:
+    def count_request(self, space: Space, kind: str, touches: Sequence[Touch]) -> None:
         """A request of a warp to one space, `touches` of the same size each; parameters are not counted."""
-        if not touches or space == "param":
+        if not touches or space is PARAM:
             return
-        prefix = f"{space}.{kind}"
-        self.tally[f"{prefix}.requests"] += 1
-        self.tally[f"{prefix}.bytes"] += sum(touch.size for touch in touches)
-        if space == "global":
-            self.tally[f"{prefix}.sectors"] += len(find_sectors(touches))
+        prefix, tally = f"{space}.{kind}", self.tallies[self.place]
+        tally[f"{prefix}.requests"] += 1
+        tally[f"{prefix}.bytes"] += sum(touch.size for touch in touches)
+        if space is GLOBAL:
+            tally[f"{prefix}.sectors"] += len(find_sectors(touches))
             pairs = self.pairs["load" if kind == "load" else "store"]
             pairs.update(
                 pair for touch in touches for pair in touch.pieces(PAIR_BYTES) if touch.address < FIRST_HEAP_ADDRESS
             )
-        if space == "shared":
+        if space is SHARED:
             wavefronts, conflicts = find_wavefronts(kind, touches, max(touch.size for touch in touches))
-            self.tally[f"{prefix}.wavefronts"] += wavefronts
-            self.tally[f"{prefix}.bank_conflicts"] += conflicts
+            tally[f"{prefix}.wavefronts"] += wavefronts
+            tally[f"{prefix}.bank_conflicts"] += conflicts
 
-    def totals(self) -> dict[str, int]:
+    def tell(self) -> Tally:
         """All counters by name."""
         compulsory = {f"global.{kind}.compulsory_bytes": PAIR_BYTES * len(pairs) for kind, pairs in self.pairs.items()}
-        return {**self.tally, **compulsory}
+        lines = {place: tally for place, tally in self.tallies.items() if place and "instructions.warp" in tally}
+        return Tally({**sum(self.tallies.values(), Counter[str]()), **compulsory}, lines)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.types import F32, F64, PRED, ScalarType
 from triptych.gpu.oracle.memory import WarpMemory
 from triptych.gpu.oracle.nan import hardware_nan
@@ -207,16 +208,16 @@ class NumpyMachine:
 
     # Memory -----------------------------------------------------------------------------------------------------
 
-    def load(self, space: str, t: ScalarType, address: Lanes, count: int) -> Sequence[Lanes]:
+    def load(self, space: Space, t: ScalarType, address: Lanes, count: int) -> Sequence[Lanes]:
         """See `Machine`."""
         return self.memory.load(space, t, address, count, self.active)
 
-    def store(self, space: str, t: ScalarType, address: Lanes, values: Sequence[Lanes]) -> None:
+    def store(self, space: Space, t: ScalarType, address: Lanes, values: Sequence[Lanes]) -> None:
         """See `Machine`."""
         self.memory.store(space, t, address, values, self.active)
 
     def atomic(
-        self, space: str, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes]
+        self, space: Space, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes]
     ) -> Sequence[Lanes]:
         """See `Machine`."""
         return self.memory.atomic(space, operation, t, address, operands, self.active)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from triptych.core.errors import MemoryFault
 from triptych.core.handles import Storage
 from triptych.core.source import SourceLocation
-from triptych.gpu.hardware import PARAM_WINDOW, WINDOW_SIZE, WINDOWS
+from triptych.gpu.hardware import WINDOW_SIZE
+from triptych.gpu.isa.spaces import CONST, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, Space
 from triptych.gpu.isa.types import TYPES, ScalarType
 from triptych.gpu.oracle.atomics import updated
 from triptych.gpu.oracle.counting import Counts, Touch
@@ -26,7 +27,7 @@ _VERBS: Mapping[str, str] = {"load": "read", "store": "write", "atomic": "atomic
 class _Place:
     """Where one lane's access goes: the bytes themselves, and their address in the space that was reached."""
 
-    space: str
+    space: Space
     touch: Touch
     data: Bytes
 
@@ -38,7 +39,7 @@ class WarpMemory:
         self, storages: MutableMapping[Storage, Bytes], parameters: Bytes, shared: Bytes, local: Bytes, counts: Counts
     ) -> None:
         """`local` is an array of (lanes, bytes of a thread); `shared` is the block's."""
-        own = Storage("parameters", PARAM_WINDOW, parameters.size, writable=False)
+        own = Storage("parameters", PARAM.window, parameters.size, writable=False)
         self.storages = ChainMap({own: parameters}, storages)
         self.parameters = parameters
         self.shared = shared
@@ -51,19 +52,19 @@ class WarpMemory:
     # Places -----------------------------------------------------------------------------------------------------
 
     def _places(
-        self, space: str, kind: str, size: int, addresses: Sequence[int], active: Mask, *, align: int | None = None
+        self, space: Space, kind: str, size: int, addresses: Sequence[int], active: Mask, *, align: int | None = None
     ) -> list[_Place]:
         lanes = [lane for lane in range(LANES) if active[lane]]
         return [self._place(space, kind, lane, addresses[lane], size, align or size) for lane in lanes]
 
-    def _place(self, space: str, kind: str, lane: int, address: int, size: int, align: int) -> _Place:
+    def _place(self, space: Space, kind: str, lane: int, address: int, size: int, align: int) -> _Place:
         space, address = _resolve(space, address)
         if address % align:
             raise self._fault(space, kind, lane, address, size, f"is misaligned: a multiple of {align} is needed")
-        if space == "global":
+        if space is GLOBAL:
             data, start = self._find_storage(kind, lane, address, size)
         else:
-            data = {"shared": self.shared, "param": self.parameters}.get(space)
+            data = {SHARED: self.shared, PARAM: self.parameters}.get(space)
             data, start = self.local[lane] if data is None else data, address
         if start + size > data.size:
             raise self._fault(space, kind, lane, address, size, "is out of bounds")
@@ -73,35 +74,35 @@ class WarpMemory:
         for storage, data in self.storages.items():
             if storage.address <= address < storage.end:
                 if kind != "load" and not storage.writable:
-                    raise self._fault("global", kind, lane, address, size, f"lies in read-only '{storage.name}'")
+                    raise self._fault(GLOBAL, kind, lane, address, size, f"lies in read-only '{storage.name}'")
                 return data, address - storage.address
-        raise self._fault("global", kind, lane, address, size, "is out of bounds")
+        raise self._fault(GLOBAL, kind, lane, address, size, "is out of bounds")
 
     def bytes_at(self, lane: int, address: int) -> Bytes | None:
         """The bytes from a generic address to the end of what holds it, None where nothing does."""
-        space, place = _resolve("generic", address)
-        if space in ("shared", "local"):
-            data = self.shared if space == "shared" else self.local[lane]
+        space, place = _resolve(GENERIC, address)
+        if space in (SHARED, LOCAL):
+            data = self.shared if space is SHARED else self.local[lane]
             return data[place:] if place < data.size else None
         for storage, data in self.storages.items():
             if storage.address <= address < storage.end:
                 return data[address - storage.address :]
         return None
 
-    def _fault(self, space: str, kind: str, lane: int, address: int, size: int, reason: str) -> MemoryFault:
-        if space == "frame":
+    def _fault(self, space: Space, kind: str, lane: int, address: int, size: int, reason: str) -> MemoryFault:
+        if space is FRAME:
             return MemoryFault(f"the stack overflows in {self.doing}", where=self.where)
         message = f"Invalid __{space}__ {_VERBS[kind]} of size {size} bytes in {self.doing}"
         return MemoryFault(f"{message}\n  by lane {lane}\n  address {address:#x} {reason}", where=self.where)
 
     def _count(self, kind: str, places: Sequence[_Place]) -> None:
-        for space in ("global", "shared", "local"):
-            touches = [place.touch for place in places if place.space == space and place.touch.size]
+        for space in (GLOBAL, SHARED, LOCAL):
+            touches = [place.touch for place in places if place.space is space and place.touch.size]
             self.counts.count_request(space, kind, touches)
 
     # Accesses ---------------------------------------------------------------------------------------------------
 
-    def load(self, space: str, t: ScalarType, address: Lanes, count: int, active: Mask) -> list[Lanes]:
+    def load(self, space: Space, t: ScalarType, address: Lanes, count: int, active: Mask) -> list[Lanes]:
         """`count` neighbouring elements for each active lane; 0 in the others."""
         places = self._places(space, "load", t.bytes * count, address.tolist(), active)
         self._count("load", places)
@@ -110,7 +111,7 @@ class WarpMemory:
             results[:, place.touch.lane] = place.data.view(unsigned(t.bits))
         return [row.view(lane_dtype(t)) for row in results]
 
-    def store(self, space: str, t: ScalarType, address: Lanes, values: Sequence[Lanes], active: Mask) -> None:
+    def store(self, space: Space, t: ScalarType, address: Lanes, values: Sequence[Lanes], active: Mask) -> None:
         """Neighbouring elements of each active lane, in ascending order."""
         places = self._places(space, "store", t.bytes * len(values), address.tolist(), active)
         self._count("store", places)
@@ -119,7 +120,7 @@ class WarpMemory:
             place.data[:] = np.ascontiguousarray(bits[:, place.touch.lane]).view(np.uint8)
 
     def atomic(
-        self, space: str, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes], active: Mask
+        self, space: Space, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes], active: Mask
     ) -> list[Lanes]:
         """Reads, changes and writes elements for each active lane, in ascending order; gives the old values."""
         count = 1 if operation == "cas" else len(operands)
@@ -137,10 +138,10 @@ class WarpMemory:
 
     def copy_to_shared(self, size: int, target: Lanes, source: Lanes, source_size: Lanes, active: Mask) -> None:
         """`size` bytes for each active lane from global to shared memory; from `source_size` on, zeros."""
-        targets = self._places("shared", "store", size, target.tolist(), active)
+        targets = self._places(SHARED, "store", size, target.tolist(), active)
         wanted = [min(size, amount) for amount in source_size.tolist()]
         lanes = [place.touch.lane for place in targets if wanted[place.touch.lane]]
-        sources = {lane: self._place("global", "load", lane, int(source[lane]), wanted[lane], size) for lane in lanes}
+        sources = {lane: self._place(GLOBAL, "load", lane, int(source[lane]), wanted[lane], size) for lane in lanes}
         self._count("load", list(sources.values()))
         self._count("store", targets)
         for place in targets:
@@ -151,7 +152,7 @@ class WarpMemory:
     def load_matrix(self, address: Lanes, count: int, transposed: bool, active: Mask) -> list[Lanes]:
         """`ldmatrix`: lane 8i + r gives the address of row r of matrix i; other lanes' addresses are not used."""
         givers = active & (np.arange(LANES) < 8 * count)
-        places = self._places("shared", "load", 16, address.tolist(), givers)
+        places = self._places(SHARED, "load", 16, address.tolist(), givers)
         self._count("load", places)
         rows = np.zeros((LANES, 8), np.uint16)
         for place in places:
@@ -163,13 +164,13 @@ class WarpMemory:
         return results
 
 
-def _resolve(space: str, address: int) -> tuple[str, int]:
+def _resolve(space: Space, address: int) -> tuple[Space, int]:
     """The space that is reached, and the address in it."""
-    if space == "const":
-        return "global", address
-    if space != "generic":
+    if space is CONST:
+        return GLOBAL, address
+    if space is not GENERIC:
         return space, address
-    for name in ("shared", "local"):
-        if WINDOWS[name] <= address < WINDOWS[name] + WINDOW_SIZE:
-            return name, address - WINDOWS[name]
-    return "global", address
+    for windowed in (SHARED, LOCAL):
+        if windowed.window <= address < windowed.window + WINDOW_SIZE:
+            return windowed, address - windowed.window
+    return GLOBAL, address

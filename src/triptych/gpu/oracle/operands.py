@@ -9,13 +9,7 @@ import numpy as np
 
 from triptych.core.errors import UnsupportedFeature
 from triptych.gpu.isa.binding import Bound
-from triptych.gpu.isa.special_registers import (
-    ALIASES,
-    CLOCK_REGISTERS,
-    CLOCK_STEP,
-    CONSTANT_REGISTERS,
-    special_type,
-)
+from triptych.gpu.isa.special_registers import CLOCK_STEP, SPECIALS, Alias, Clock, Constant
 from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
 from triptych.gpu.oracle.values import LANES, Lanes, Mask, convert, filled, float_literal, resize, unsigned
 from triptych.gpu.syntax.ast import Address, FloatBits, Integer, Not, Operand, Register, Sink, Symbol, Vector
@@ -53,14 +47,11 @@ class Coordinates:
         block, own = (",".join(map(str, index)) for index in (self.block_index, thread))
         return f"block: [{block}], thread: [{own}]"
 
-    def special(self, name: str) -> Lanes | None:
-        """A special register of its type; None where it is not supported."""
-        if name in CONSTANT_REGISTERS:
-            return filled(special_type(name), CONSTANT_REGISTERS[name])
-        name = ALIASES.get(name, name)
+    def of_launch(self, name: str) -> Lanes:
+        """A special register that the launch, or the thread's place in it, gives; all are u32."""
         base, _, axis = name.partition(".")
         vectors = {"%ntid": self.block, "%ctaid": self.block_index, "%nctaid": self.grid}
-        if axis in ("x", "y", "z") and base in vectors:
+        if base in vectors:
             return filled(U32, vectors[base]["xyz".index(axis)])
         thread = np.arange(LANES) + LANES * self.warp
         x, y, _ = self.block
@@ -74,7 +65,7 @@ class Coordinates:
         }  # fmt: skip
         if name in _LANE_MASKS:
             return np.array([_LANE_MASKS[name](lane) for lane in range(LANES)], np.uint32)
-        return lanes[name].astype(np.uint32) if name in lanes else None
+        return lanes[name].astype(np.uint32)
 
 
 _LANE_MASKS: Mapping[str, Callable[[int], int]] = {
@@ -122,7 +113,7 @@ class Registers:
             case Register(name) if name in self.declared:
                 return convert(self.get(name), self.type_of(name), t)
             case Register(name):
-                return convert(self._special(name), special_type(name), t)
+                return convert(self._special(name), SPECIALS[name].type, t)
             case Not(inner):
                 return ~self._read(inner, t)
             case Integer(value) if t.name in ("f32", "f64"):
@@ -139,13 +130,19 @@ class Registers:
                 raise UnsupportedFeature(f"operand {operand} is not supported")
 
     def _special(self, name: str) -> Lanes:
-        if name in CLOCK_REGISTERS:
-            self.clock += CLOCK_STEP
-            return filled(special_type(name), self.clock >> CLOCK_REGISTERS[name])
-        value = self.coordinates.special(name)
-        if value is None:
+        if name not in SPECIALS:
             raise UnsupportedFeature(f"special register {name} is not supported")
-        return value
+        special = SPECIALS[name]
+        match special.source:
+            case Constant(value):
+                return filled(special.type, value)
+            case Alias(other):
+                return self._special(other)
+            case Clock(first_bit):
+                self.clock += CLOCK_STEP
+                return filled(special.type, self.clock >> first_bit)
+            case _:
+                return self.coordinates.of_launch(name)
 
     def _variable(self, name: str) -> int:
         if name not in self.addresses:

@@ -16,7 +16,7 @@ from triptych.core.plan import Launch, Program
 from triptych.core.settings import settings
 from triptych.gpu.hardware import GRID_WORKSPACE, GRID_WORKSPACE_BYTES, POISON_BYTE
 from triptych.gpu.oracle.barriers import Barriers, State
-from triptych.gpu.oracle.counting import Counts
+from triptych.gpu.oracle.counting import Counts, Tally
 from triptych.gpu.oracle.host import Device
 from triptych.gpu.oracle.machine import NumpyMachine
 from triptych.gpu.oracle.memory import Bytes, WarpMemory
@@ -26,8 +26,6 @@ from triptych.gpu.oracle.values import LANES
 from triptych.gpu.oracle.variable_layout import VariableLayout, lay_out_variables, pack_arguments
 from triptych.gpu.oracle.warp import PATIENCE, Warp
 
-Tally = Mapping[str, int]
-"""Counters by the names that a launch's record gives them."""
 _WORKSPACE = Storage("grid workspace", GRID_WORKSPACE, GRID_WORKSPACE_BYTES, writable=True)
 
 
@@ -55,7 +53,7 @@ def run_launch_slowly(program: Program, launch: Launch, memory: Mapping[Storage,
             _run_blocks(map(start, places))
         finally:
             write_output(device.text)
-    return counts.totals()
+    return counts.tell()
 
 
 def _run_blocks(waiting: Iterator[Block]) -> None:

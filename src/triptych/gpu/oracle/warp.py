@@ -10,10 +10,10 @@ from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault
 from triptych.core.settings import settings
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.calls import HostFault
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.types import U64
 from triptych.gpu.oracle.barriers import Barriers, State
-from triptych.gpu.oracle.counting import Counts
+from triptych.gpu.oracle.counting import Counts, place_of
 from triptych.gpu.oracle.host import Device, LaneHost
 from triptych.gpu.oracle.machine import NumpyMachine
 from triptych.gpu.oracle.operands import Registers
@@ -144,7 +144,7 @@ class Warp:
         other = self.exit if fall_through is None else fall_through
         self.at[taken], self.at[others] = target, other
         if taken.any() and others.any():
-            self.counts.count_divergence()
+            self.counts.count_divergence(instruction)
             if self.kernel.only_ends(target):
                 self._end(taken, target)
             elif self.kernel.only_ends(other):
@@ -161,7 +161,7 @@ class Warp:
         for lane in np.flatnonzero(group):
             self.at[lane] = targets[min(int(picked[lane]), len(targets) - 1)]
         if len(set(self.at[group].tolist())) > 1:
-            self.counts.count_divergence()
+            self.counts.count_divergence(instruction)
 
     # Instructions -----------------------------------------------------------------------------------------------
 
@@ -207,6 +207,7 @@ class Warp:
         self.machine.active = group & self._guard(instruction)
         self.machine.memory.doing = f"kernel {self.kernel.function.name}, {text.opcode}, PTX line {text.line}"
         self.machine.memory.where = None if text.origin is None else text.origin.where
+        self.counts.place = place_of(instruction)
         sources = [self.registers.read(bound) for bound in instruction.sources]
         result = instruction.form.row.meaning(self.machine, instruction.form, *sources)
         for bound, value in zip(instruction.destinations, _as_sequence(result), strict=False):

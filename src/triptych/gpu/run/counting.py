@@ -18,7 +18,7 @@ def count_launch(
     plan: CountingPlan, workers: Sequence[Worker], table: StorageTable
 ) -> tuple[Counters, tuple[Line, ...]]:
     """The counters of the launch, and of each line that ran."""
-    vector = np.sum([np.concatenate([w.counts, w.divergent, w.sites.ravel()]) for w in workers], axis=0)
+    vector = np.sum([worker.counts for worker in workers], axis=0)
     values = np.zeros(len(plan.keys), np.int64)
     np.add.at(values, plan.rows, plan.coefficients * vector[plan.columns])
     total: dict[str, int] = {}

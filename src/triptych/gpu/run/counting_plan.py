@@ -6,7 +6,7 @@ kernel: it is written down once, as coefficients, and each launch multiplies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,45 +15,15 @@ from numpy.typing import NDArray
 from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import SECTOR_BYTES, WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction
+from triptych.gpu.isa.spaces import Cost
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.memory import phases_of
 from triptych.gpu.lower.memory_sites import MemorySite
-from triptych.gpu.lower.records import Site
+from triptych.gpu.lower.records import CountLayout
 
 Place = tuple[SourceLocation, tuple[SourceLocation, ...]] | None
 Term = tuple[Place, str, int, int]
 """A counter of a place gains a multiple of a column: (place, counter, column, coefficient)."""
-
-_NUMBERED_TYPES: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
-_SITE_FIELDS = Site.size() // 8
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Where each of the workers' numbers stands in the vector that the coefficients multiply."""
-
-    blocks: int
-    guards: int
-
-    def warps(self, block: int) -> int:
-        """Executions of a block."""
-        return 2 * block
-
-    def lanes(self, block: int) -> int:
-        """Lanes over all executions of a block."""
-        return 2 * block + 1
-
-    def guarded(self, place: int) -> int:
-        """Lanes over all executions of a guarded instruction in which the guard held."""
-        return 2 * self.blocks + place
-
-    def divergent(self, block: int) -> int:
-        """Times that lanes parted at the end of a block."""
-        return 2 * self.blocks + self.guards + block
-
-    def site(self, index: int, field: str) -> int:
-        """A counter of a memory site."""
-        return 3 * self.blocks + self.guards + index * _SITE_FIELDS + Site.position(field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +48,7 @@ def plan_counting(analysis: KernelAnalysis) -> CountingPlan:
 
 
 def _terms(analysis: KernelAnalysis) -> Iterator[Term]:
-    columns = Columns(analysis.count_columns, len(analysis.guarded_flops))
+    columns = analysis.counts
     run_of = {index: analysis.runs[pieces.start] for pieces in analysis.pieces for index in pieces}
     for index, block in enumerate(analysis.bound):
         for instruction in block:
@@ -89,9 +59,8 @@ def _terms(analysis: KernelAnalysis) -> Iterator[Term]:
                     yield _place_of(instruction), name, column, coefficient
             slot = analysis.guarded_flops.get(id(instruction))
             active = [columns.lanes(n) for n in {index, run_of[index]}] if slot is None else [columns.guarded(slot)]
-            for name, coefficient in _flop_terms(instruction):
-                for column in active:
-                    yield _place_of(instruction), name, column, coefficient
+            for column in active if instruction.form.flops else ():
+                yield _place_of(instruction), instruction.form.flop_counter, column, instruction.form.flops
         if block:
             yield _place_of(block[-1]), "branches.divergent", columns.divergent(index), 1
     for index, site in enumerate(analysis.sites):
@@ -104,7 +73,9 @@ def _place_of(instruction: BoundInstruction) -> Place:
     return None if origin is None else (origin.where, origin.frames)
 
 
-def _instruction_terms(instruction: BoundInstruction, columns: Columns, block: int) -> Iterator[tuple[str, int, int]]:
+def _instruction_terms(
+    instruction: BoundInstruction, columns: CountLayout, block: int
+) -> Iterator[tuple[str, int, int]]:
     row = instruction.form.row
     warps = columns.warps(block)
     yield "instructions.warp", warps, 1
@@ -114,29 +85,21 @@ def _instruction_terms(instruction: BoundInstruction, columns: Columns, block: i
         yield row.counts, warps, 1
 
 
-def _flop_terms(instruction: BoundInstruction) -> Iterator[tuple[str, int]]:
-    flops = instruction.form.row.flops
-    if flops:
-        name = instruction.form.type.name
-        width = 2 if name in _NUMBERED_TYPES else 1
-        yield f"flops.{_NUMBERED_TYPES.get(name, name)}", flops * width
-
-
 def _site_terms(site: MemorySite) -> Iterator[tuple[str, str, int]]:
     """A site's counters, those of the short ways (full warps at neighbouring elements, or at one) written out."""
-    if site.space in ("param", "frame"):  # not memory traffic, however it is reached
+    if site.space.counted_as is None:
         return
-    prefix, bytes_ = f"{site.space}.{site.kind}", site.bytes
+    prefix, bytes_ = f"{site.space.counted_as}.{site.kind}", site.bytes
     for field in ("requests", "contiguous", "broadcast"):
         yield f"{prefix}.requests", field, 1
     yield f"{prefix}.bytes", "bytes", 1
     for field in ("contiguous", "broadcast"):
         yield f"{prefix}.bytes", field, WARP_SIZE * bytes_
-    if site.space == "global":
+    if site.space.cost is Cost.SECTORS:
         yield f"{prefix}.sectors", "sectors", 1
         yield f"{prefix}.sectors", "broadcast", 1
         yield f"{prefix}.sectors", "contiguous", WARP_SIZE * bytes_ // SECTOR_BYTES
-    if site.space == "shared":
+    if site.space.cost is Cost.WAVEFRONTS:
         phases = phases_of(site.kind, bytes_)
         wavefronts, conflicts = phases.contiguous
         yield f"{prefix}.wavefronts", "sectors", 1

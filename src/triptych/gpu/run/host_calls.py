@@ -7,8 +7,10 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from triptych.core.errors import MemoryFault
-from triptych.gpu.hardware import WARP_SIZE, WINDOW_SIZE, WINDOWS
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.calls import HOST_FUNCTIONS, MOST_TEXT, HostFault
+from triptych.gpu.isa.spaces import Holder, space_at
+from triptych.gpu.lower.memory import WINDOWS
 from triptych.gpu.lower.records import Context, Site, StorageRow
 from triptych.gpu.run.heap import DeviceHeap
 
@@ -86,20 +88,20 @@ class HostCalls:
         if start is None:
             raise self._unreachable(address, 1)
         text = ctypes.string_at(start, min(end - address, MOST_TEXT)).split(b"\0", 1)[0]
-        if not 0 <= address - WINDOWS["local"] < WINDOW_SIZE:  # another lane's is another text
+        if space_at(address).holder is not Holder.THREAD:  # another lane's is another text
             self._texts[address] = text
         return text
 
     def _find(self, address: int) -> tuple[int | None, int]:
         """The host's place of a generic address, and the first device address behind its storage."""
         context = self.context
-        for space in ("shared", "local"):
-            offset = address - WINDOWS[space]
-            if 0 <= offset < WINDOW_SIZE:
-                size = getattr(context, f"{space}_size")
-                before = self.thread * self.state.geometry.local_stride if space == "local" else 0
-                base: int = getattr(context, space) + before
-                return (base + offset, WINDOWS[space] + size) if offset < size else (None, 0)
+        space = space_at(address)
+        if space in WINDOWS:
+            window, offset = WINDOWS[space], address - space.window
+            size = getattr(context, window.size)
+            before = self.thread * self.state.geometry.local_stride if space.holder is Holder.THREAD else 0
+            base: int = getattr(context, window.base) + before
+            return (base + offset, space.window + size) if offset < size else (None, 0)
         place = bisect_right(self._low, address) - 1
         if place < 0:
             return None, 0

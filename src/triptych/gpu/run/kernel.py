@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 from triptych.core.cache import cache, key_of
 from triptych.core.errors import UnknownName
 from triptych.core.forks import StateLock
+from triptych.gpu.isa.effects import Effect, Observation
+from triptych.gpu.isa.spaces import Holder
 from triptych.gpu.lower.analysis import KernelAnalysis, analyse
+from triptych.gpu.lower.cache_digest import cache_digest
 from triptych.gpu.lower.compile_kernel import KernelCode, compile_form
 from triptych.gpu.lower.engine import Unit
-from triptych.gpu.lower.generator import generator_digest
-from triptych.gpu.lower.units import units_for
+from triptych.gpu.lower.linked_units import units_for
+from triptych.gpu.lower.records import CountLayout
 from triptych.gpu.lower.variable_layout import VariableLayout
 from triptych.gpu.run.counting_plan import CountingPlan, plan_counting
 from triptych.gpu.run.module import GpuModule, load
+from triptych.gpu.syntax.ast import Instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,32 +32,45 @@ class KernelFacts:
 
     layout: VariableLayout
     frame_bytes: int
-    blocks: int
-    guards: int
-    sites: int
+    counts: CountLayout
     writing_sites: NDArray[np.int64]
     """The memory sites whose requests show that a warp does more than look."""
     counting: CountingPlan
+    instructions: int
+    """PTX instructions, those of the functions it calls included."""
     linked: tuple[Unit, ...]
     host_calls: frozenset[str]
     """The functions of the host that it calls."""
+    order_matters: bool
+    """Whether its results or its counts may depend on which of its blocks runs first."""
 
     @classmethod
     def of(cls, analysis: KernelAnalysis) -> KernelFacts:
         """From the analysis."""
         return cls(
-            analysis.layout, analysis.frame_bytes, analysis.count_columns, len(analysis.guarded_flops),
-            len(analysis.sites), _writing_sites(analysis), plan_counting(analysis),
+            analysis.layout, analysis.frame_bytes, analysis.counts, _writing_sites(analysis), plan_counting(analysis),
+            sum(map(len, analysis.bound)),
             units_for(i for block in analysis.bound for i in block),
             frozenset(i.host.name for block in analysis.bound for i in block if i.host is not None),
+            _order_matters(analysis),
         )  # fmt: skip
 
 
 def _writing_sites(analysis: KernelAnalysis) -> NDArray[np.int64]:
     """What others may see: stores, and atomic operations without a result (loops that wait may spin on the others)."""
-    looks = [s.kind == "load" or (s.kind == "atomic" and bool(s.instruction.defines)) for s in analysis.sites]
-    others = [s.space in ("global", "shared") for s in analysis.sites]
-    return np.flatnonzero(np.array(others, np.bool_) & ~np.array(looks, np.bool_))
+    writes = [s.space.others_write and s.kind != "load" and not s.instruction.defines for s in analysis.sites]
+    return np.flatnonzero(np.array(writes, np.bool_))
+
+
+def _order_matters(analysis: KernelAnalysis) -> bool:
+    """Whether blocks wait for each other, learn from atomic operations who came first, or sum up rounded numbers."""
+    instructions = [i for block in analysis.bound for i in block]
+    used = frozenset(name for i in instructions for name in i.uses)
+    shared_by_all = {id(s.instruction): s.instruction for s in analysis.sites if s.space.holder is Holder.GRID}.values()
+    sees = any(i.form.observes is not Observation.NOTHING for i in shared_by_all)
+    return (bool(analysis.waits) and sees) or any(
+        i.effect is Effect.ATOMIC and (not i.form.commutes or not used.isdisjoint(i.defines)) for i in shared_by_all
+    )
 
 
 class Kernel:
@@ -77,7 +94,7 @@ class Kernel:
         self.entry = gpu_module.entries[name]
         self.variables = gpu_module.variables
         self.pointers = gpu_module.pointers
-        self._key = key_of(generator_digest(), gpu_module.key, name, str(warps_in_rows))
+        self._key = key_of(cache_digest(), gpu_module.key, name, str(warps_in_rows))
         self._lock = StateLock()
         self._code: dict[str, KernelCode] = {}
         made = cache().fetch("facts", self._key, lambda: pickle.dumps(KernelFacts.of(self.analysis)))
@@ -90,12 +107,20 @@ class Kernel:
         module = self._module.module
         return analyse(module, module.functions[self.entry.name], symbols, warps_in_rows=self._warps_in_rows)
 
+    def instruction_at(self, line: int) -> Instruction | None:
+        """The instruction of a PTX line; None where that has none."""
+        bound = (i.instruction for block in self.analysis.bound for i in block)
+        return next((i for i in bound if i.line == line), None)
+
     def code(self, form: str) -> KernelCode:
         """The kernel's code in a form, made now where it is not there yet."""
         with self._lock:
             if form not in self._code:
-                self._code[form] = compile_form(self._key, form, lambda: self.analysis, self.facts.linked)
+                self._code[form] = self._compile(form)
             return self._code[form]
+
+    def _compile(self, form: str) -> KernelCode:
+        return compile_form(self._key, form, self.facts.instructions, lambda: self.analysis, self.facts.linked)
 
     def known_code(self, form: str) -> int:
         """The address of the code in a form, 0 where it was not needed yet."""

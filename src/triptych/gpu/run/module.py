@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from triptych.core.cache import cache, key_of
 from triptych.gpu.flow import code_addresses, reachable_functions
-from triptych.gpu.lower.generator import generator_digest
+from triptych.gpu.lower.cache_digest import cache_digest
 from triptych.gpu.lower.variable_layout import lay_out_shared
 from triptych.gpu.syntax import parse
 from triptych.gpu.syntax.ast import Function, Module, Variable
@@ -38,6 +38,17 @@ class Entry:
     max_threads: int | None
     """Threads of a block by `.maxntid` or `.reqntid`."""
     static_shared_bytes: int
+    """Shared memory that it declares itself, up to where the dynamic part begins."""
+    shared_variables_end: int
+    """Where that ends in a block without a dynamic part."""
+    required_cluster: tuple[int, int, int] | None = None
+    """`.reqnctapercluster`: the blocks of a cluster, which no launch may give otherwise."""
+    needs_cluster: bool = False
+    """`.explicitcluster`: a launch must say its cluster, or the kernel requires one."""
+
+    def static_part(self, dynamic_bytes: int) -> int:
+        """The bytes of a block's shared memory that are not dynamic, at a launch that gives it so many that are."""
+        return self.static_shared_bytes if dynamic_bytes else self.shared_variables_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +84,7 @@ class GpuModule:
         """
         self._text = text
         self.key = key_of(text)
-        made = cache().fetch("module", key_of(generator_digest(), self.key), self._make_facts)
+        made = cache().fetch("module", key_of(cache_digest(), self.key), self._make_facts)
         facts: ModuleFacts = pickle.loads(made)
         self.entries = facts.entries
         self.variables = facts.variables
@@ -95,14 +106,19 @@ def _entry(module: Module, function: Function) -> Entry:
     required = function.directives.get("reqntid")
     most = required or function.directives.get("maxntid")
     block = None if required is None else _three(required)
+    cluster = function.directives.get("reqnctapercluster")
     threads = None
     if most is not None:
         threads = 1
         for extent in most:
             threads *= extent
     variables = tuple(v for f in reachable_functions(module, function) for v in f.variables)
-    static = lay_out_shared(module, replace(function, variables=variables))[2]
-    return Entry(function.name, parameters, block, threads, static)
+    _, end, dynamic_start = lay_out_shared(module, replace(function, variables=variables))
+    return Entry(
+        function.name, parameters, block, threads, dynamic_start, end,
+        required_cluster=None if cluster is None else _three(cluster),
+        needs_cluster="explicitcluster" in function.directives,
+    )  # fmt: skip
 
 
 def _three(extents: tuple[int, ...]) -> tuple[int, int, int]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.lower.records import BARRIERS, Barrier, Context, Slot, Warp
+from triptych.gpu.hardware import BARRIERS, WARP_SIZE
+from triptych.gpu.lower.records import Barrier, Context, Slot, Warp
 from triptych.gpu.run.geometry import Geometry
 from triptych.gpu.run.host_memory import aligned, records
 from triptych.gpu.run.kernel import Kernel
@@ -20,9 +20,16 @@ HELD_BYTES = 1 << 30
 
 def slot_bytes(kernel: Kernel, geometry: Geometry) -> int:
     """Host memory that it takes to hold a block."""
-    threads = geometry.warps * WARP_SIZE
-    own = kernel.facts.frame_bytes + Warp.size()
-    return geometry.shared_bytes + geometry.local_stride * threads + own * geometry.warps
+    return sum(_parts_of(kernel, geometry).values())
+
+
+def _parts_of(kernel: Kernel, geometry: Geometry) -> dict[str, int]:
+    """What a block has for itself, in bytes: memory, registers of parted lanes, and the records of its slot."""
+    return {
+        "shared": geometry.shared_bytes, "local": geometry.local_stride * geometry.warps * WARP_SIZE,
+        "frames": kernel.facts.frame_bytes * geometry.warps,
+        "warps": Warp.size() * geometry.warps, "barriers": Barrier.size() * BARRIERS,
+    }  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -55,19 +62,16 @@ def add_slots(slots: Slots | None, count: int, kernel: Kernel, geometry: Geometr
 
 
 def _make_slot(slots: Slots, kernel: Kernel, geometry: Geometry) -> dict[str, int]:
-    shared = aligned(geometry.shared_bytes)
-    local = aligned(geometry.local_stride * geometry.warps * WARP_SIZE)
-    frames = aligned(kernel.facts.frame_bytes * geometry.warps)
-    warps = records(geometry.warps, Warp.size() // 8)
-    barriers = records(BARRIERS, Barrier.size() // 8)
+    parts = {name: aligned(size) for name, size in _parts_of(kernel, geometry).items()}
+    warps, barriers = (parts[name].view(np.int64) for name in ("warps", "barriers"))
+    warps[:], barriers[:] = 0, 0
+    slots.warps.append(warps.reshape(geometry.warps, -1))
+    slots.barriers.append(barriers.reshape(BARRIERS, -1))
     numbers = np.arange(geometry.warps)
-    warps[:, Warp.position("index")] = numbers
-    warps[:, Warp.position("frame")] = frames.ctypes.data + numbers * kernel.facts.frame_bytes
-    slots.warps.append(warps)
-    slots.barriers.append(barriers)
-    slots.owned += [shared, local, frames]
-    memory = {"shared": shared, "local": local, "warps": warps, "barriers": barriers}
-    return {"block_index": -1} | {name: array.ctypes.data for name, array in memory.items()}
+    slots.warps[-1][:, Warp.position("index")] = numbers
+    slots.warps[-1][:, Warp.position("frame")] = parts["frames"].ctypes.data + numbers * kernel.facts.frame_bytes
+    slots.owned += parts.values()
+    return {"block_index": -1, **{name: parts[name].ctypes.data for name in parts.keys() & Slot.STARTS.keys()}}
 
 
 def held_blocks(slots: Slots, context: Context) -> list[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:

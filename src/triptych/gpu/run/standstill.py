@@ -9,15 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.hardware import BARRIERS, WARP_SIZE
+from triptych.gpu.isa.effects import Observation
 from triptych.gpu.lower.records import BARRIER_SHIFT, EXITED, WAITING, Barrier, Status, Warp
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.slots import held_blocks
 from triptych.gpu.run.worker import LaunchState, Worker
 from triptych.gpu.syntax.ast import Instruction
 
-_LOOKS = (Effect.LOAD, Effect.ATOMIC)
 _MOST_TOLD = 8
 """Places that are told one by one."""
 
@@ -46,7 +45,7 @@ def describe_standstill(kernel: Kernel, state: LaunchState, worker: Worker, *, o
     lines: list[str] = []
     found = threads.most_common()
     for (doing, line), count in found[:_MOST_TOLD]:
-        instruction = _instruction_at(kernel, line)
+        instruction = kernel.instruction_at(line)
         where = "" if instruction is None else f", {instruction.where}"
         of = "" if state.geometry.blocks == 1 else f" of {_plural(len(blocks[doing, line]), 'block')}"
         lines.append(f"  {_plural(count, 'thread')}{of} {doing}{where}")
@@ -55,7 +54,7 @@ def describe_standstill(kernel: Kernel, state: LaunchState, worker: Worker, *, o
     unstarted = state.geometry.blocks - min(state.geometry.blocks, state.next_block.value)
     if unstarted and only is None:
         lines.append(f"  {_plural(unstarted, 'block')} not started: {state.most_held} are held at once")
-    return Standstill("\n".join(lines), _instruction_at(kernel, found[0][0][1]) if found else None)
+    return Standstill("\n".join(lines), kernel.instruction_at(found[0][0][1]) if found else None)
 
 
 def _plural(count: int, noun: str) -> str:
@@ -83,7 +82,7 @@ def _tell(kernel: Kernel, at: int, barriers: NDArray[np.int64]) -> tuple[str, in
     analysis = kernel.analysis
     block = at & ((1 << BARRIER_SHIFT) - 1)
     if at & WAITING:
-        number = at >> BARRIER_SHIFT & 15
+        number = at >> BARRIER_SHIFT & (BARRIERS - 1)
         arrived, wanted = (int(barriers[number, Barrier.position(name)]) for name in ("arrived", "threads"))
         of = "threads of the block" if wanted < 0 else f"of {wanted} threads"
         before = next(b for b in analysis.graph.blocks if b.waits and b.fall_through == block)
@@ -92,12 +91,7 @@ def _tell(kernel: Kernel, at: int, barriers: NDArray[np.int64]) -> tuple[str, in
     bound = analysis.bound[block]
     if bound and bound[0].membermask is not None:
         return f"wait at '{bound[0].instruction.opcode}' for other lanes", bound[0].instruction.line
-    looks = [i.instruction for i in bound if i.effect in _LOOKS] or [i.instruction for i in bound]
+    looks = [i for i in bound if i.form.observes is not Observation.NOTHING] or bound
     if looks:
-        return f"loop at '{looks[0].opcode}'", looks[0].line
+        return f"loop at '{looks[0].instruction.opcode}'", looks[0].instruction.line
     return "loop", 0
-
-
-def _instruction_at(kernel: Kernel, line: int) -> Instruction | None:
-    bound = (i.instruction for block in kernel.analysis.bound for i in block)
-    return next((i for i in bound if i.line == line), None)

@@ -96,10 +96,10 @@ class Worker:
 
     context: Context
     slots: Slots
-    sites: NDArray[np.int64]
-    """A `Site` each."""
     counts: NDArray[np.int64]
-    divergent: NDArray[np.int64]
+    """All, as the kernel's `CountLayout` says."""
+    sites: NDArray[np.int64]
+    """A `Site` each: the last of the counts."""
     writing: NDArray[np.int64]
     """The sites whose requests show that something was done."""
     owned: list[Any] = field(default_factory=list[Any])
@@ -144,7 +144,7 @@ def _label(launch: Launch, position: int) -> str:
     return f"argument {position}" + (f", {launch.names[position]}" if position < len(launch.names) else "")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class LaunchState:
     """What all workers of a launch share."""
 
@@ -157,13 +157,13 @@ class LaunchState:
     """Blocks that all workers together may hold at once."""
     argument_of: Mapping[str, Passed]
     """The kernel's argument that each storage was first passed as, by the storage's name."""
-    null_arguments: Mapping[int, str] = field(default_factory=dict[int, str])
+    null_arguments: Mapping[int, str]
     """What may be a null pointer, by its place among the arguments, as messages call it."""
-    grid_workspace: int = 0
+    grid_workspace: int
     """The address of what grid-wide barriers count in, 0 where the launch is not cooperative."""
-    heap: DeviceHeap | None = None
+    heap: DeviceHeap | None
     """Where the kernel may allocate, or reach what another one has allocated."""
-    printed: PrintedText = field(default_factory=lambda: PrintedText(0))
+    printed: PrintedText
     next_block: Any = field(default_factory=lambda: ctypes.c_int64(0))
     stop_block: Any = field(default_factory=lambda: ctypes.c_int64(NO_STOP))
 
@@ -177,11 +177,11 @@ def make_worker(kernel: Kernel, state: LaunchState, workers: int) -> Worker:
     """One of several workers, with everything that its context points to."""
     geometry, facts = state.geometry, kernel.facts
     indices = thread_indices(geometry)
-    sites = records(facts.sites, Site.size() // 8)
+    layout = facts.counts
+    counts = records(1, layout.size)[0]
+    sites = counts[layout.site(0) :].reshape(layout.sites, Site.size() // 8)
     sites[:, Site.position("low")] = 1  # an empty range: the first access looks its storage up
     scratch = aligned(SCRATCH_BYTES)
-    counts = records(1, 2 * facts.blocks + facts.guards)[0]
-    divergent = records(1, facts.blocks)[0]
     own = records(1, Context.size() // 8)
     context = Context.from_address(own.ctypes.data)
     values = {
@@ -191,7 +191,7 @@ def make_worker(kernel: Kernel, state: LaunchState, workers: int) -> Worker:
         "parameters": state.parameters.ctypes.data,
         "shared_size": geometry.shared_bytes, "local_size": geometry.local_bytes,
         "sites": sites.ctypes.data, "site_count": len(sites),
-        "block_counts": counts.ctypes.data, "divergent_counts": divergent.ctypes.data,
+        "counts": counts.ctypes.data,
         "budget": state.budget, "converged": kernel.code("converged").form,
         "masked": kernel.known_code("masked"), "storages": state.table.rows.ctypes.data,
         "storage_count": len(state.table.storages), "symbols": state.symbols.ctypes.data,
@@ -206,7 +206,7 @@ def make_worker(kernel: Kernel, state: LaunchState, workers: int) -> Worker:
     slots = add_slots(None, 1, kernel, geometry, context)
     for name in Slot.names():
         setattr(context, name, int(slots.rows[0, Slot.position(name)]))
-    worker = Worker(context, slots, sites, counts, divergent, facts.writing_sites, [indices, scratch, own])
+    worker = Worker(context, slots, counts, sites, facts.writing_sites, [indices, scratch, own])
     if facts.host_calls:
         worker.host = HostCalls(state, worker)
     return worker

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -10,7 +11,7 @@ from triptych import gpu
 from triptych.core.errors import CompileError, UnknownName
 from triptych.core.languages import CUDA
 from triptych.core.plan import Program
-from triptych.execution.demangle import readable
+from triptych.execution.demangle import name_expression, readable
 from triptych.languages.calling import calling_location
 from triptych.languages.cuda.compiling import compile_source
 from triptych.languages.cuda.nvrtc import Compiled
@@ -32,15 +33,24 @@ class _Unit:
 
     def entry_of(self, name: str) -> str | None:
         """The PTX name: by name expression, as it stands, or by the readable name where only one kernel has it."""
-        entries = gpu.load(self.program.text).entries
+        entries = self.entries
         lowered = self.compiled.lowered.get(name)
         if lowered is not None:
             return lowered
         if name in entries:
             return name
-        wanted = _plain(name)
-        found = [entry for entry in entries if wanted in (_plain(readable(entry)), _plain(_last(readable(entry))))]
+        found = self.called(name) or [entry for entry in entries if _plain(name_expression(entry)) == _plain(name)]
         return found[0] if len(found) == 1 else None
+
+    @property
+    def entries(self) -> Sequence[str]:
+        """The PTX names."""
+        return tuple(gpu.load(self.program.text).entries)
+
+    def called(self, name: str) -> list[str]:
+        """The PTX names of all kernels of a readable name, with its namespaces or without."""
+        wanted = _plain(name)
+        return [one for one in self.entries if wanted in (_plain(readable(one)), _plain(_last(readable(one))))]
 
     def kernel(self, entry: str, signatures: Signatures) -> Kernel:
         """The kernel of a PTX name."""
@@ -76,8 +86,13 @@ class CudaModule:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The kernels that the source compiles by itself, as their author would write them."""
-        return tuple(readable(entry) for entry in gpu.load(self.ptx).entries)
+        """The kernels that the source compiles by itself, each by a name that finds it: `vec_add`, `saxpy<float>`.
+
+        Of several that share one it is the name expression: `(void(*)(int*))scale`.
+        """
+        entries = self._unit.entries
+        shared = Counter(map(readable, entries))
+        return tuple(readable(one) if shared[readable(one)] == 1 else name_expression(one) for one in entries)
 
     def __getitem__(self, name: str) -> Kernel:
         """The kernel of a name: `vec_add`, `ns::scale`, `saxpy<float>`, `ns::kernel<int, 4>`, or its name in the PTX.
@@ -99,6 +114,12 @@ class CudaModule:
         try:
             compiled = compile_source(self._source, self.target, self._options, [name])
         except CompileError as error:
+            overloads = [name_expression(one) for one in self._unit.called(name)]
+            if len(overloads) > 1:
+                raise UnknownName(
+                    f"kernel '{name}' is not one but {len(overloads)}", where=calling_location(),
+                    hint=f"name one with its parameters: {' or '.join(overloads)}",
+                ) from None  # fmt: skip
             unknown = UnknownName.of("kernel", name, self.names or ["none"], calling_location())
             unknown.hint = f"{unknown.hint}; as a name expression it does not compile: {_first_error(error)}"
             raise unknown from None

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from triptych.core.errors import NkiError
 from triptych.neuron.isa import ROWS, Hardware, Instruction, Region, Tensor, verify
+from triptych.neuron.isa.alu import gives_bits
 from triptych.neuron.isa.row import Flow
 
 
@@ -58,7 +59,9 @@ def _join(made: Instruction, copy: Instruction, tensors: Sequence[Tensor]) -> In
 
 
 def _computes_in_float32(made: Instruction, tensors: Sequence[Tensor]) -> bool:
-    """Whether float32 holds each result: not of constants and indices, nor of 32-bit integers that are moved."""
+    """Whether float32 holds each result: not of constants and indices, bits, nor of 32-bit integers that are moved."""
+    if gives_bits(made.attributes):
+        return False
     read = [tensors[one.tensor].dtype.name for one in made.operands.values() if isinstance(one, Region)]
     return ROWS[made.operation].flow is not Flow.CONSTANT and not {"s32", "u32"} & set(read)
 

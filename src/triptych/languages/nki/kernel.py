@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from triptych.core.errors import ArgumentError, NkiError
+from triptych.core.errors import ArgumentError, BudgetExceeded, NkiError
 from triptych.core.handles import Handle
 from triptych.core.languages import NKI
-from triptych.core.plan import Plan, Program
+from triptych.core.plan import Launch, Plan, Program
 from triptych.core.relocate import relocated
 from triptych.core.source import SourceLocation
 from triptych.execution.memory import memory
-from triptych.execution.run import run_plan_here
+from triptych.execution.run import note_stopped, run_plan_here
 from triptych.languages.calling import author_location
 from triptych.languages.nki.captures import Capture, OutputSpec
 from triptych.languages.nki.dtypes import Dtype, nki_dtype
@@ -69,6 +69,7 @@ class Kernel:
 
         Raises:
             NkiError: (and its kinds) where the language or the hardware refuses what the kernel does.
+            BudgetExceeded: where its Python goes on and on; open profiles note the launch as stopped.
             ArgumentError: for arguments that the kernel does not take.
         """
         tracer = active()
@@ -76,7 +77,11 @@ class Kernel:
             return self._inline(tracer, args, kwargs)
         bound = self._bind(args, kwargs)
         arrays = [value for _, value in _named(bound, self.name) if is_array(value)]
-        capture = self._capture(bound)
+        try:
+            capture = self._capture(bound)
+        except BudgetExceeded as fault:
+            self._note_stopped(fault)
+            raise
         return capture.results(arrays, run_plan_here(capture.plan(memory()), memory()).outputs)
 
     def plan(self, *args: object, **kwargs: object) -> Plan:
@@ -87,6 +92,7 @@ class Kernel:
 
         Raises:
             NkiError: (and its kinds) where the language or the hardware refuses what the kernel does.
+            BudgetExceeded: where its Python goes on and on.
             ArgumentError: for arguments that the kernel does not take.
         """
         return relocated(self.capture(*args, **kwargs).plan(memory()))
@@ -96,9 +102,14 @@ class Kernel:
 
         Raises:
             NkiError: (and its kinds) where the language or the hardware refuses what the kernel does.
+            BudgetExceeded: where its Python goes on and on.
             ArgumentError: for arguments that the kernel does not take.
         """
         return self._capture(self._bind(args, kwargs))
+
+    def _note_stopped(self, fault: BudgetExceeded) -> None:
+        launch = Launch(self.name, self.name, full_grid(self.grid), (1, 1, 1), ())
+        note_stopped(Program.of(NKI, "", target_hardware().target), launch, fault)
 
     def _inline(self, tracer: Tracer, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         if tracer.generation == CURRENT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -41,15 +42,15 @@ def _reversed(symbol: str) -> Method:
     return method
 
 
-class TileOperators:
+class TileOperators(ABC):
     """The operators, each by the tracer's `operate`."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def tracer(self) -> Tracer:
         """The trace that the tile belongs to."""
-        raise NotImplementedError
 
     __add__ = _operator("+")
     __radd__ = _reversed("+")

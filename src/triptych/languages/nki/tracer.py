@@ -13,7 +13,7 @@ from types import CodeType
 import numpy as np
 
 from triptych.core.checks import GENERATION
-from triptych.core.errors import NkiError, NkiLimitError
+from triptych.core.errors import BudgetExceeded, NkiError, NkiLimitError
 from triptych.core.handles import Handle
 from triptych.core.launches import Finding
 from triptych.core.settings import settings
@@ -25,6 +25,7 @@ from triptych.languages.nki.dtypes import Dtype, core_dtype
 from triptych.languages.nki.fold import fold_copies
 from triptych.languages.nki.indexing import Cut, Mask, number, refuse, whole
 from triptych.languages.nki.operators import COMPARISONS, OPERATORS, STEERING
+from triptych.languages.nki.spinning import stopped_where_it_spins
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.languages.nki.views import View
 from triptych.neuron.isa import ROWS, Engine, Hardware, Instruction, Region, Space, Tensor, Trace, verify
@@ -77,6 +78,11 @@ class Tracer:
     def instructions(self) -> list[Instruction]:
         """The instructions of that program so far."""
         return self.programs[-1]
+
+    @property
+    def recorded(self) -> int:
+        """How many instructions and tensors it has."""
+        return self._recorded
 
     def start_program(self) -> None:
         """Begin the next program of the grid."""
@@ -186,7 +192,10 @@ class Tracer:
 
     def _new_hbm(self, shape: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str) -> NkiTensor:
         steps = tuple(prod(shape[axis + 1 :]) if shape[axis] > 1 else 0 for axis in range(len(shape)))
-        tensor = Tensor(name, Space.HBM, core_dtype(dtype), 1, prod(shape), shape, steps, shared=buffer.shared)
+        where = author_location() if buffer.shared else None
+        tensor = Tensor(
+            name, Space.HBM, core_dtype(dtype), 1, prod(shape), shape, steps, shared=buffer.shared, where=where
+        )
         return NkiTensor(self, View(self._declare(tensor), 0, shape, steps, None), dtype, buffer, name)
 
     def emit(
@@ -225,13 +234,15 @@ class Tracer:
         """One more instruction or tensor.
 
         Raises:
-            NkiError: where they are more than the limit: most likely a loop of the kernel never ends.
+            BudgetExceeded: where they are more than the limit: most likely a loop of the kernel never ends.
         """
         self._recorded += 1
         if self._recorded > self.limit:
-            raise refuse(
+            raise BudgetExceeded(
                 f"kernel {self.kernel}: its trace has more than {self.limit} instructions and tensors",
-                "does a loop of it ever end? TRIPTYCH_TRACE_LIMIT raises the limit",
+                where=author_location(),
+                hint="does a loop of it ever end? TRIPTYCH_TRACE_LIMIT raises the limit",
+                kernel=self.kernel,
             )
 
     def _box(self, mask: object, row: Row, operands: Mapping[str, TileOrNumber | None]) -> Cut | None:
@@ -407,9 +418,15 @@ def current(what: str = "this function") -> Tracer:
 
 
 def run_traced(tracer: Tracer, body: Callable[[], object]) -> object:
-    """Run a kernel's Python with `tracer` in force."""
+    """Run a kernel's Python with `tracer` in force.
+
+    Raises:
+        NkiError: (and its kinds) for what it may not do.
+        BudgetExceeded: where it spins without an instruction.
+    """
     token = _current.set(tracer)
     try:
-        return body()
+        with stopped_where_it_spins(tracer.kernel, lambda: tracer.recorded):
+            return body()
     finally:
         _current.reset(token)

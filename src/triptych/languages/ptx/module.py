@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import NoReturn
 
 from triptych import gpu
@@ -19,10 +20,13 @@ from triptych.languages.launcher import Kernel, no_attribute
 def read_text(source: str | os.PathLike[str]) -> tuple[str, str | None]:
     """The text and, where it stands in a file, that file's path.
 
+    A string is a text where it cannot be a file: it has several lines, begins as PTX does or is empty, or has no suffix
+    and is the name of no file. So what is left of a text that was cut short is still a text.
+
     Raises:
         UsageError: for a file that cannot be read.
     """
-    if isinstance(source, str) and ("\n" in source or "{" in source or ";" in source):
+    if isinstance(source, str) and _is_text(source):
         return source, None
     path = home_expanded(source)
     try:
@@ -32,6 +36,18 @@ def read_text(source: str | os.PathLike[str]) -> tuple[str, str | None]:
         where = SourceLocation(str(path), 0)
         hint = "pass the path of a .ptx file, or the text itself"
         raise UsageError(f"cannot read the PTX: {reason}", where=where, hint=hint) from error
+
+
+def _is_text(source: str) -> bool:
+    if not source.strip() or any(sign in source for sign in "\n{;"):
+        return True
+    path = home_expanded(source)
+    with suppress(OSError, ValueError):  # a name too long, or with a NUL, is none
+        if path.is_file():
+            return False
+        begins_as_ptx = source.startswith(("//", "/*")) or (source.startswith(".") and "/" not in source)
+        return begins_as_ptx or not (path.suffix or path.exists())
+    return True
 
 
 class PtxModule:

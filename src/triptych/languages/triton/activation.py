@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from triptych.execution.profile import select
+from triptych.chips import ChipChoice, load
+from triptych.execution.profile import Selection, select
 from triptych.languages.triton import internals
 from triptych.languages.triton.autotuning import AutotunerStates, make_run
 from triptych.languages.triton.backend.driver import TriptychDriver, fill
 from triptych.languages.triton.benchmark import make_do_bench, make_do_bench_cudagraph
-from triptych.languages.triton.devices import Selection, architecture_of, gpu_chip
+from triptych.languages.triton.devices import architecture_of, gpu_only
 from triptych.languages.triton.driver import simulated_driver
 from triptych.languages.triton.registers import Figure, make_attribute
 from triptych.languages.triton.specialisation import make_specialiser
@@ -120,7 +121,7 @@ class Activation:
             _select(self._before)
 
 
-def activate(chip: str | None = None, target: str | None = None) -> Activation:
+def activate(chip: ChipChoice | None = None, target: str | None = None) -> Activation:
     """Makes Triton kernels run on triptych's machine from now on, or inside `with activate(): …` only.
 
     Kernels, autotuner, heuristics and `triton.testing.do_bench` are used as they are; arguments may be numpy arrays,
@@ -128,8 +129,8 @@ def activate(chip: str | None = None, target: str | None = None) -> Activation:
     goes first, as it does on a GPU.
 
     Args:
-        chip: whose roofline, for the launches of every language; the settings' (`TRIPTYCH_CHIP`) where it is not said.
-            That which a profile asks for goes first.
+        chip: whose roofline, for the launches of every language: a name, a path of a TOML file, which is read now, or
+            a chip; the settings' (`TRIPTYCH_CHIP`) where it is not said. That which a profile asks for goes first.
         target: the compile target (`sm_80`); the chip's own where it is not said.
 
     Raises:
@@ -138,13 +139,11 @@ def activate(chip: str | None = None, target: str | None = None) -> Activation:
         UnsupportedFeature: where the Triton that is installed is too old.
     """
     internals.check_version()
-    if chip is not None:
-        gpu_chip(chip)
     if target is not None:
         architecture_of(target)
-    before = None if _installation is None else simulated_driver.selection
-    _select(Selection(chip, target))
-    return Activation(before)
+    active = _installation is not None
+    before = _select(Selection(None if chip is None else gpu_only(load(chip)), target))
+    return Activation(before if active else None)
 
 
 def deactivate() -> None:
@@ -153,12 +152,13 @@ def deactivate() -> None:
     if _installation is not None:
         _installation.remove()
         _installation = None
-        select()
+        select(Selection())
 
 
-def _select(selection: Selection) -> None:
+def _select(selection: Selection) -> Selection:
+    """Puts it in force, and the driver in place; what was in force before."""
     global _installation
-    simulated_driver.selection = selection
-    select(selection.chip, selection.target)
+    before = select(selection)
     if _installation is None:
         _installation = Installation()
+    return before

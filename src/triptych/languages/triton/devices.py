@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 
-from triptych.chips import GpuChip, load
+from triptych.chips import Chip, GpuChip
 from triptych.core.errors import UsageError
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.gpu_targets import capability_of
-from triptych.core.settings import scope
-from triptych.execution.profile import active_chip, active_target, current
+from triptych.execution.profile import active_chip, active_target
 from triptych.languages.triton.internals import GpuTarget, make_target
 
 FIRST_ORDINAL = 1 << 16
@@ -54,43 +50,16 @@ class Device:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What `activate` was told; it holds outside a profile, which has its own chip and target."""
+def device_in_force() -> Device:
+    """The chip and the target in force here, as Triton's device.
 
-    chip: str | None = None
-    target: str | None = None
-
-    @contextmanager
-    def in_force(self) -> Generator[None]:
-        """The settings as this selection changes them, while no profile is open."""
-        if current() is not None or (self.chip is None and self.target is None):
-            yield
-            return
-        changes: dict[str, str | None] = {}
-        if self.chip is not None:
-            changes = {"chip": self.chip, "target": None}
-        if self.target is not None:
-            changes["target"] = self.target
-        with scope(**changes):
-            yield
-
-    def device(self) -> Device:
-        """The device in force.
-
-        Raises:
-            UnknownName: for a chip that there is not.
-            UsageError: for a chip or a target that is no GPU's.
-        """
-        if current() is not None or self.chip is None:
-            chip, target = active_chip("gpu"), active_target("gpu")
-            assert isinstance(chip, GpuChip)
-        else:
-            chip = gpu_chip(self.chip)
-            target = chip.target
-        if current() is None and self.target is not None:
-            target = self.target
-        return Device(chip, architecture_of(target))
+    Raises:
+        UnknownName: for a chip that there is not.
+        UsageError: for a target that is no GPU's.
+    """
+    chip = active_chip("gpu")
+    assert isinstance(chip, GpuChip)
+    return Device(chip, architecture_of(active_target("gpu")))
 
 
 def architecture_of(target: str) -> int:
@@ -122,15 +91,12 @@ ordinals = Ordinals()
 """One numbering for the process: Triton's caches by ordinal outlive an activation."""
 
 
-@lru_cache(maxsize=64)
-def gpu_chip(name: str) -> GpuChip:
-    """The GPU of a name or of a TOML file's path.
+def gpu_only(chip: Chip) -> GpuChip:
+    """The chip itself.
 
     Raises:
-        UnknownName: for a chip that there is not.
         UsageError: for a chip that is no GPU.
     """
-    chip = load(name)
     if not isinstance(chip, GpuChip):
         raise UsageError(f"chip '{chip.name}' runs no Triton kernels", hint="choose a GPU (triptych chips lists them)")
     return chip

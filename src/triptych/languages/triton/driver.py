@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from triptych.languages.triton.benchmark import DeviceInterface, make_benchmarker, refuse_stale_do_bench
 from triptych.languages.triton.clock import Clock
-from triptych.languages.triton.devices import Device, Selection, ordinals
+from triptych.languages.triton.devices import Device, device_in_force, ordinals
 from triptych.languages.triton.internals import GpuTarget, Metadata, Source, cpp_type
 from triptych.languages.triton.launcher import Function, Launcher, load_function
 from triptych.languages.triton.registers import Figure
@@ -40,24 +40,23 @@ class Utilities:
 
 
 class SimulatedDriver:
-    """Chip and target as selected or in force, a modelled clock, and launches on triptych's machine.
+    """Chip and target as they are in force, a modelled clock, and launches on triptych's machine.
 
     There is one in a process, since kernels that Triton keeps hold on to it over deactivations.
     """
 
     def __init__(self) -> None:
-        """At time zero, with nothing selected."""
-        self.selection = Selection()
+        """At time zero."""
         self.clock = Clock()
         self.utils = Utilities(self.device)
 
     def device(self) -> Device:
         """The device in force."""
-        return self.selection.device()
+        return device_in_force()
 
     def launcher_cls(self, source: Source, metadata: Metadata) -> Launcher:
         """The launcher of one compiled kernel."""
-        return Launcher(source, metadata, lambda: self.selection, self.clock)
+        return Launcher(source, metadata, self.clock)
 
     def current_device(self) -> int:
         """The ordinal of the device in force."""

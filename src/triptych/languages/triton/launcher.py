@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import index
@@ -17,7 +17,7 @@ from triptych.execution.run import run_plan_here
 from triptych.languages.triton.arguments import NULL, convert, expand
 from triptych.languages.triton.arrays import bind
 from triptych.languages.triton.clock import Clock
-from triptych.languages.triton.devices import Selection
+from triptych.languages.triton.gaps import remarks_on_gaps
 from triptych.languages.triton.internals import (
     LaunchCall,
     Metadata,
@@ -58,14 +58,24 @@ def load_function(name: str, binary: bytes | str, shared_bytes: int) -> Function
     return Function(name, binary, shared_bytes)
 
 
+_shown: dict[str | tuple[str, type[Warning], int], int] = {}
+"""The warnings that were shown: Python's own way of showing each once."""
+
+
+def _warn(message: str) -> None:
+    """Warns at the line that launches."""
+    where = launching_line()
+    file, line = ("<unknown>", 0) if where is None else (where.file, where.line)
+    warnings.warn_explicit(message, RuntimeWarning, file, line, registry=_shown)
+
+
 class Launcher:
     """One compiled kernel's launches, called as Triton 3.6 to 3.9 call their own launchers."""
 
-    def __init__(self, source: Source, metadata: Metadata, selection: Callable[[], Selection], clock: Clock) -> None:
+    def __init__(self, source: Source, metadata: Metadata, clock: Clock) -> None:
         """Raises `UnsupportedFeature` for a kernel that Triton instrumented."""
         self._signature = source.signature
         self._metadata = metadata
-        self._selection = selection
         self._clock = clock
         if metadata.profile_scratch_size or "gsan" in str(getattr(metadata, "instrumentation_mode", "")):
             raise UnsupportedFeature(
@@ -74,15 +84,18 @@ class Launcher:
             )
 
     def __call__(self, *values: object) -> None:
-        """Runs the kernel to its end; a grid without blocks is no launch, as on a GPU."""
+        """Runs the kernel to its end; a grid without blocks is no launch, as on a GPU, and a warning says so."""
         call = LaunchCall.of(values)
         grid = self._grid(*call.grid)
         if 0 in grid:
+            _warn(f"grid {grid} of kernel '{self._metadata.name}' has no blocks: nothing is launched, as on a GPU")
             return
         if call.enter_hook is not None:
             call.enter_hook(call.launch_metadata)
         scratch = self._scratch(grid)
-        self._run(call.function, self._make_launch(call.function, grid, call.arguments, scratch))
+        launch = self._make_launch(call.function, grid, call.arguments, scratch)
+        named = zip(launch.names, launch.arguments, strict=False)  # behind those with names are the scratches
+        self._run(call.function, launch, tuple(remarks_on_gaps(self._metadata.name, named, call.arguments)))
         if call.exit_hook is not None:
             call.exit_hook(call.launch_metadata)
 
@@ -129,9 +142,8 @@ class Launcher:
         blocks = grid[0] * grid[1] * grid[2] * metadata.num_ctas
         return global_scratch(blocks * metadata.global_scratch_size, metadata.global_scratch_align)
 
-    def _run(self, function: Function, launch: Launch) -> None:
+    def _run(self, function: Function, launch: Launch, remarks: tuple[str, ...]) -> None:
         target = f"sm_{self._metadata.target.arch}"
         program = Program.of(TRITON, function.ptx, target)
-        with self._selection().in_force():
-            for report in run_plan_here(Plan.of_launch(program, launch), memory()).launches:
-                self._clock.add(report)
+        for report in run_plan_here(Plan.of_launch(program, launch), memory(), remarks).launches:
+            self._clock.add(report)

@@ -51,11 +51,10 @@ def make_specialiser(native: Specialiser) -> Specialiser:
     """Triton's specialiser behind one that knows numpy arrays, numpy scalars, triptych arrays and torch CPU tensors."""
 
     def specialise(backend: Any, argument: object, is_const: bool, specialise: bool, align: bool) -> tuple[Any, Any]:  # noqa: ANN401
-        if type(argument) in PLAIN:
-            return native(backend, argument, is_const, specialise, align)
         try:
-            return native(backend, stand_in(argument), is_const, specialise, align)
-        except (TypeError, KeyError, TriptychError) as error:
+            plain = type(argument) in PLAIN
+            return native(backend, argument if plain else stand_in(argument), is_const, specialise, align)
+        except (TypeError, KeyError, OverflowError, TriptychError) as error:
             raise refusal(argument, error) from error
 
     return specialise
@@ -82,6 +81,8 @@ def _tuple_of_stand_ins(argument: Any) -> object:  # noqa: ANN401  a tuple or a 
 def _what(argument: object) -> str:
     if is_array(argument):
         return f"Triton has no element type {cast(Any, argument).dtype}"
+    if isinstance(argument, int):
+        return f"no integer of Triton holds {argument}: it is none from -2**63 to 2**64 - 1"
     return f"a value of type {type(argument).__qualname__} cannot be passed"
 
 

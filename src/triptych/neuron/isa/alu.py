@@ -111,6 +111,14 @@ def _operations() -> Mapping[str, AluOperation]:
 
 ALU: Mapping[str, AluOperation] = _operations()
 
+
+def gives_bits(attributes: Mapping[str, object]) -> bool:
+    """Whether the last operation that an instruction's attributes name is a bit operation: its result is no number."""
+    named = (attributes.get(name) for name in ("op1", "op0", "op"))
+    last = next((str(one) for one in named if one is not None), "")
+    return last in ALU and ALU[last].kind is AluKind.BITVEC
+
+
 ABSENT: Mapping[str, str] = {
     "divide": "multiply by nl.reciprocal(y), or by 1 / y where y is a Python number",
     "mod": "no engine has a modulo: compute x - y * floor(x / y) from reciprocal, multiply and subtract",

@@ -15,14 +15,19 @@ def widen(values: NDArray[Any]) -> NDArray[np.float32]:
     return values.astype(np.float32, copy=False)
 
 
-def convert(values: NDArray[Any], dtype: DType) -> NDArray[Any]:
-    """`values` in `dtype`, rounded to nearest even; integers saturate, and NaN becomes 0 in them."""
+def convert(values: NDArray[Any], dtype: DType, *, as_bits: bool = False) -> NDArray[Any]:
+    """`values` in `dtype`, rounded to nearest even; integers saturate, and NaN becomes 0 in them.
+
+    `as_bits`: integers are what a bit operation gave, and integers of `dtype` get their low bits as they are.
+    """
     if values.dtype == dtype.numpy:
         return values
     if dtype.is_float:
         return values.astype(dtype.numpy)
     if dtype.name == "b1":
         return values != 0
+    if as_bits and values.dtype.kind in "iu":
+        return values.astype(dtype.numpy)
     limits = np.iinfo(dtype.numpy)
     if values.dtype.kind in "iub":
         return np.clip(values.astype(np.int64), limits.min, limits.max).astype(dtype.numpy)

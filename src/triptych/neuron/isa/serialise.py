@@ -28,7 +28,7 @@ def to_json(trace: Trace) -> str:
         "target": trace.target,
         "generation": trace.generation,
         "grid": trace.grid,
-        "tensors": [_tensor(tensor) for tensor in trace.tensors],
+        "tensors": [_tensor(tensor, files) for tensor in trace.tensors],
         "arguments": trace.arguments,
         "outputs": trace.outputs,
         "programs": programs,
@@ -54,7 +54,7 @@ def from_json(text: str) -> Trace:
             str(document["target"]),
             str(document["generation"]),
             _integers(document["grid"]),
-            tuple(_read_tensor(row) for row in document["tensors"]),
+            tuple(_read_tensor(row, files) for row in document["tensors"]),
             _integers(document["arguments"]),
             _integers(document["outputs"]),
             tuple(tuple(_read_instruction(row, files) for row in program) for program in document["programs"]),
@@ -124,7 +124,7 @@ def _read_value(value: object) -> AttributeValue:
     raise PlanError(f"a damaged Neuron trace: {value!r} is no attribute")
 
 
-def _tensor(tensor: Tensor) -> dict[str, Any]:
+def _tensor(tensor: Tensor, files: dict[str, int]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": tensor.name,
         "space": tensor.space.value,
@@ -133,11 +133,17 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
         "free": tensor.free,
         "shape": tensor.shape,
     }
-    optional = {"strides": tensor.strides, "origin": tensor.origin, "zeroed": tensor.zeroed, "shared": tensor.shared}
+    optional: dict[str, object] = {
+        "strides": tensor.strides,
+        "origin": tensor.origin,
+        "zeroed": tensor.zeroed,
+        "shared": tensor.shared,
+    }
+    optional["where"] = tensor.where and _place(tensor.where, files)
     return row | {name: value for name, value in optional.items() if value}
 
 
-def _read_tensor(row: Mapping[str, Any]) -> Tensor:
+def _read_tensor(row: Mapping[str, Any], files: list[str]) -> Tensor:
     return Tensor(
         str(row["name"]),
         Space(row["space"]),
@@ -149,6 +155,7 @@ def _read_tensor(row: Mapping[str, Any]) -> Tensor:
         int(row.get("origin", 0)),
         bool(row.get("zeroed", False)),
         bool(row.get("shared", False)),
+        _read_place(row["where"], files) if "where" in row else None,
     )
 
 

@@ -39,6 +39,8 @@ class Tensor:
     """PSUM that starts an accumulation: reads as zero until a matmul has written it, at the cost of no instruction."""
     shared: bool = False
     """HBM that the kernel declares and all programs of the grid see; its contents start undefined."""
+    where: SourceLocation | None = None
+    """The line that declares it, of such HBM only."""
 
     @property
     def size(self) -> int:

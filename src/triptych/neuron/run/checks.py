@@ -1,6 +1,6 @@
 """The checks that look at a trace while it runs: a function each, which does nothing where its check is not in force.
 
-What AWS's compiler refuses is no check but an error: `neuron/isa/checks.py`.
+What AWS's compiler refuses is no check but an error: `neuron/isa/rules.py`.
 """
 
 from __future__ import annotations
@@ -82,4 +82,4 @@ def outputcheck(findings: Findings, outputs: Iterable[Buffer]) -> None:
         missing = 0 if defined is None else int(defined.size - np.count_nonzero(defined))
         if missing:
             message = f"{missing} of {tensor.size} elements of the output `{tensor.name}` have no defined value"
-            findings.add(OUTPUTCHECK, message, None)
+            findings.add(OUTPUTCHECK, message, tensor.where)

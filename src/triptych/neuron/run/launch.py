@@ -9,11 +9,11 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.checks import Check, in_force, names_of
+from triptych.core.checks import Check, in_force
 from triptych.core.errors import ArgumentError, LaunchError, NkiLimitError, PlanError
 from triptych.core.handles import Handle, Storage
-from triptych.core.launches import LaunchRecord
-from triptych.core.plan import Argument, Launch, Program
+from triptych.core.launches import Observed
+from triptych.core.plan import Argument, Launch, LaunchShape, Program
 from triptych.neuron.isa.hardware import Hardware, Space, hardware
 from triptych.neuron.isa.occupancy import peak, verify_capacity
 from triptych.neuron.isa.serialise import from_json
@@ -33,7 +33,7 @@ Memory = Mapping[Storage, NDArray[np.uint8]]
 
 def run_launch(
     program: Program, launch: Launch, memory: Memory, checks: frozenset[Check] = _CHECKS_BY_DEFAULT
-) -> LaunchRecord:
+) -> Observed:
     """Execute a Neuron program on `memory`, the bytes of every storage that its arguments view.
 
     Only the `checks` look at it; those of the machine by default.
@@ -41,22 +41,21 @@ def run_launch(
     Raises:
         NkiError: where an instruction breaks a rule of its row.
         ArgumentError: where an argument is not what the trace was made for.
+        LaunchError: where the grid is not the trace's, or the launch has blocks, clusters or shared memory.
         PlanError: where the program is no trace.
     """
     trace, limits = load_trace(program)
-    if tuple(launch.grid) != full_grid(trace.grid):
+    if launch.grid != full_grid(trace.grid):
         raise LaunchError(f"the trace was made for the grid {full_grid(trace.grid)}; the launch has {launch.grid}")
+    if launch.shape != LaunchShape(launch.grid):
+        raise LaunchError(f"{trace.kernel}: a launch on a NeuronCore has a grid alone; this is {launch.shape}")
     shared = _bind_arguments(trace, launch.arguments, memory)
     tally, findings = Tally(), Findings(checks, trace.notices)
     with np.errstate(all="ignore"):
         for index in range(len(trace.programs)):
             ProgramRun(trace, index, limits, shared, tally, findings).run()
     outputcheck(findings, (shared[index] for index in trace.outputs))
-    counters = tally.counters(_launch_counters(trace, shared))
-    return LaunchRecord(
-        trace.kernel, "neuron", program.language, limits.target, full_grid(trace.grid), (1, 1, 1), 0,
-        counters, tally.lines(), findings.all(), names_of(checks),
-    )  # fmt: skip
+    return Observed(tally.counters(_launch_counters(trace, shared)), tally.lines(), findings.all())
 
 
 def full_grid(grid: tuple[int, ...]) -> tuple[int, int, int]:

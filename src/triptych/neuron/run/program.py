@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.errors import MemoryFault
+from triptych.core.memory_access import MemoryAccess
+from triptych.neuron.isa.alu import gives_bits
 from triptych.neuron.isa.casts import convert
 from triptych.neuron.isa.hardware import Hardware, Space
 from triptych.neuron.isa.occupancy import lifetimes
@@ -103,7 +105,7 @@ class ProgramRun:
             values = self._accumulate(instruction, buffer, region, target, values)
         elif buffer.tensor.space is Space.PSUM:
             buffer.accumulating_view(region)[...] = False
-        target[...] = convert(values, buffer.tensor.dtype)
+        target[...] = convert(values, buffer.tensor.dtype, as_bits=gives_bits(instruction.attributes))
         buffer.mark_defined(region, defined)
 
     def _store(self, instruction: Instruction, buffer: Buffer, region: Region, defined: Flags | None) -> None:
@@ -112,8 +114,10 @@ class ProgramRun:
         if not buffer.writable:
             raise MemoryFault(
                 f"the kernel stores to `{name}`, whose array is read-only",
-                where=instruction.where, kernel=self._trace.kernel, access="store", space="hbm", allocation=name,
-            )  # fmt: skip
+                where=instruction.where,
+                kernel=self._trace.kernel,
+                memory=MemoryAccess("store", "hbm", allocation=name),
+            )
         initcheck(self._findings, instruction, name, defined)
         assert buffer.shadow is not None
         item = buffer.tensor.dtype.bytes

@@ -14,7 +14,7 @@ from triptych.core.languages import LANGUAGES
 from triptych.execution.launch_report import LaunchReport
 from triptych.model.traffic import LEVELS
 from triptych.report.columns import origins
-from triptych.report.findings import checks_that_looked, line_text
+from triptych.report.findings import NO_KERNEL, NO_KERNEL_BEFORE_THE_ERROR, checks_that_looked, line_text
 from triptych.report.groups import Group, groups_of
 from triptych.report.hot_lines import ORDER
 from triptych.report.html.text import finish
@@ -52,6 +52,7 @@ def page(
         arguments=arguments,
         exit_status=exit_status,
         ending=None if error is None else _ending(error),
+        nothing=NO_KERNEL if error is None else NO_KERNEL_BEFORE_THE_ERROR,
         legend=_legend(groups),
         origins=origins(machines) if machines else "",
         compulsory=[level.short for machine in machines for level in LEVELS[machine] if level.compulsory],

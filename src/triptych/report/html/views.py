@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from triptych.core.checks import Severity
-from triptych.core.counters import Counter, Provenance
 from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 from triptych.model import Roof
 from triptych.report.columns import COLUMNS, Origin, cells_of, in_one_line
+from triptych.report.counter_views import CounterView, counter_views
+from triptych.report.facts import facts_told
 from triptych.report.findings import line_text
 from triptych.report.groups import Group
 from triptych.report.hot_lines import LINE_COLUMNS, HotLine, lines_of
 from triptych.report.html.chart import Chart, chart_of
-from triptych.report.quantities import count, duration, extent, percent, rate, ratio, size
+from triptych.report.quantities import count, duration, percent, rate, ratio, size
 
 LINES_SHOWN = 15
 """Of a launch's source lines, by cost; the JSON has them all."""
@@ -90,17 +91,6 @@ class LineView:
 
 
 @dataclass(frozen=True, slots=True)
-class CounterView:
-    """A number with all that is known about it."""
-
-    name: str
-    value: str
-    unit: str
-    provenance: str
-    modelled: bool
-
-
-@dataclass(frozen=True, slots=True)
 class FindingView:
     """What a check saw."""
 
@@ -148,7 +138,7 @@ def _chip_view(groups: Sequence[Group]) -> ChipView:
     chart = chart_of(groups)
     shown = {point.target for point in chart.points} if chart else set[int]()
     return ChipView(
-        title=chip.title,
+        title=chip.described,
         bandwidth=rate(chip.memory_bytes_per_s, "B/s"),
         headings=tuple(
             Heading(in_one_line(one.heading), one.left, one.origin is Origin.MODELLED) for one in columns
@@ -185,22 +175,14 @@ def launch_view(group: Group) -> LaunchView:
         line_headings=tuple(in_one_line(column.heading) for column in LINE_COLUMNS[launch.record.machine]),
         lines=tuple(_line(line, launch.record.machine) for line in lines[:LINES_SHOWN]),
         lines_left_out=max(len(lines) - LINES_SHOWN, 0),
-        counters=tuple(_counters(launch)),
+        counters=tuple(counter_views(launch)),
         notes=launch.notes,
     )
 
 
 def _facts(launch: LaunchReport) -> Iterable[tuple[str, str]]:
-    record = launch.record
-    yield "language", record.language
-    yield "compiled for", record.target
-    yield "on", launch.chip.name
-    yield "grid", extent(record.grid)
-    if record.machine == "gpu":
-        yield "block", extent(record.block)
-        yield "shared memory", size(record.shared_bytes)
+    yield from facts_told(launch)
     if launch.stopped:
-        yield "stopped", "by a fault: nothing was counted to its end"
         return
     roofline = launch.roofline
     yield "bound", f"{roofline.bound}, {ratio(roofline.intensity)} FLOP/byte against {ratio(roofline.ridge_point)}"
@@ -249,18 +231,3 @@ def _finding(finding: Finding) -> FindingView:
         *("" if where is None else str(where), line_text(finding.message, where)),
         *(_frames(finding.frames), finding.hint or ""),
     )
-
-
-def _counters(launch: LaunchReport) -> Iterable[CounterView]:
-    """The counted ones by their names, then those of the model."""
-    yield from (_counter(name, counter) for name, counter in launch.counters.items())
-    if not launch.stopped:
-        yield from (_counter(f"model.{name}", counter) for name, counter in launch.roofline.counters().items())
-
-
-def _counter(name: str, counter: Counter) -> CounterView:
-    """Integers exactly, other numbers to six digits."""
-    value = counter.value
-    text = f"{int(value):,}" if float(value).is_integer() else f"{value:.6g}"
-    modelled = counter.provenance is Provenance.MODELLED
-    return CounterView(name, text, counter.unit, counter.provenance.value, modelled)

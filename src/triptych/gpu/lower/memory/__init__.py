@@ -5,23 +5,28 @@ lanes touch neighbouring elements or one element, and goes lane by lane otherwis
 left out, and stops the launch.
 """
 
-from triptych.gpu.lower.memory.access import GENERIC_SITES, Access, atomic_access, helper_space, needed_by
+from triptych.gpu.lower.memory.access import Access, atomic_access, needed_by
 from triptych.gpu.lower.memory.copies import build_copy, copy_name, needed_by_copy
 from triptych.gpu.lower.memory.counts import Phases, phases_of
-from triptych.gpu.lower.memory.helper import Helper
+from triptych.gpu.lower.memory.helper import build_helper
 from triptych.gpu.lower.memory.inline import emit_inline, fallback_name, ways_of
+from triptych.gpu.lower.memory.matrices import LOAD_ROWS, build_load_matrix, load_matrix_name, load_matrix_result
+from triptych.gpu.lower.memory.windows import WINDOWS
 
 __all__ = [
-    "GENERIC_SITES",
+    "LOAD_ROWS",
+    "WINDOWS",
     "Access",
-    "Helper",
     "Phases",
     "atomic_access",
     "build_copy",
+    "build_helper",
+    "build_load_matrix",
     "copy_name",
     "emit_inline",
     "fallback_name",
-    "helper_space",
+    "load_matrix_name",
+    "load_matrix_result",
     "needed_by",
     "needed_by_copy",
     "phases_of",

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
 from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES
+from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.types import ScalarType
-from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, vector
+from triptych.gpu.lower.emitter import I32, POINTER, VOID, vector
 
 SECTOR_SHIFT = SECTOR_BYTES.bit_length() - 1
 """From an address to the number of its sector."""
 PAIR_SHIFT = PAIR_BYTES.bit_length() - 1
 """From an address to the number of its pair of sectors."""
-GENERIC_SITES = ("global", "shared", "local")
-"""A generic access has three sites in a row, one for each space that it may reach."""
-
-_HELPER_SPACES = {"const": "global", "param": "global", "frame": "local"}
-
-
-def helper_space(space: str) -> str:
-    """The space of the helper that serves accesses to a space."""
-    return _HELPER_SPACES.get(space, space)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +22,7 @@ class Access:
     """What a helper does: `kind` is load, store, or an atomic's operation."""
 
     kind: str
-    space: str
+    space: Space
     size: int
     """Bytes of an element."""
     count: int = 1
@@ -77,8 +69,8 @@ class Access:
 
     @property
     def address_type(self) -> ir.IntType:
-        """The type of an address: 32 bits reach all of shared memory."""
-        return I32 if self.space == "shared" else I64
+        """The type of an address."""
+        return ir.IntType(self.space.address_bits)
 
     @property
     def function_type(self) -> ir.FunctionType:
@@ -89,13 +81,10 @@ class Access:
 
 def needed_by(access: Access) -> tuple[Access, ...]:
     """The helpers that a helper calls."""
-    if access.space != "generic":
-        return ()
-    a = access
-    return tuple(Access(a.kind, space, a.size, a.count, a.number) for space in GENERIC_SITES)
+    return tuple(replace(access, space=space) for space in access.space.reaches)
 
 
-def atomic_access(operation: str, space: str, t: ScalarType, count: int) -> Access:
+def atomic_access(operation: str, space: Space, t: ScalarType, count: int) -> Access:
     """Atomic operations on `count` neighbouring elements of a type."""
     number = t.name if t.is_float else "s" if t.is_signed else ""
     return Access(operation, space, t.bytes, count, number)

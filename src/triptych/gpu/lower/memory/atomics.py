@@ -30,7 +30,7 @@ def update_element(e: Emitter, access: Access, place: ir.Value, operands: Sequen
     if access.number in _INFINITIES:
         change = _add_narrow if access.kind == "add" else _extreme_narrow
         return _replace(e, access, place, lambda old: change(e, access, old, b))
-    if access.number == "f32" and access.space == "global":
+    if access.number == "f32" and access.space.flushes_sums:
         return _replace(e, access, place, lambda old: _add_flushed(e, old, b))
     if access.number in ("f32", "f64"):
         kind = DOUBLE if access.number == "f64" else FLOAT

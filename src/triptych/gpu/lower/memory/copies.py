@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
+from triptych.gpu.isa.spaces import GLOBAL, SHARED
 from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Emitter, number, vector
-from triptych.gpu.lower.memory.access import Access
+from triptych.gpu.lower.memory.access import SECTOR_SHIFT, Access
+from triptych.gpu.lower.memory.counts import BankCount, SectorCount
 from triptych.gpu.lower.records import Site
 
-SITE_BYTES = Site.size()
 _UNITS = {4: 1, 8: 2, 16: 4}
+_COUNTERS = ("requests", "sectors", "bytes", "conflicts", "contiguous", "broadcast")
 
 
 def copy_name(size: int) -> str:
@@ -25,33 +29,70 @@ def copy_type() -> ir.FunctionType:
 def needed_by_copy(size: int) -> tuple[Access, ...]:
     """The helpers that it calls."""
     count = _UNITS[size]
-    byte = (Access("load", "global", 1), Access("store", "shared", 1))
-    return (Access("load", "global", 4, count), Access("store", "shared", 4, count), *byte)
+    byte = (Access("load", GLOBAL, 1), Access("store", SHARED, 1))
+    return (Access("load", GLOBAL, 4, count), Access("store", SHARED, 4, count), *byte)
+
+
+class _Counts:
+    """A site, and what it had counted before."""
+
+    def __init__(self, e: Emitter, site: ir.Value) -> None:
+        self.e, self.site = e, site
+        self.before = {name: e.load_field(Site, site, name) for name in _COUNTERS}
+
+    def replace(self, **added: ir.Value) -> None:
+        """Forgets what was counted since, and counts what is given."""
+        for name, before in self.before.items():
+            amount = added.get(name)
+            total = before if amount is None else self.e.b.add(before, amount)
+            self.e.b.store(total, self.e.field(Site, self.site, name))
+
+
+def _count_once(e: Emitter, size: int, counts: Sequence[_Counts], request: tuple[ir.Value, ...]) -> None:
+    """Counts the copies of all lanes of the mask as one load and one store; a lane's source lies in one sector."""
+    mask, targets, sources, sizes = request
+    sectors, banks = SectorCount(e), BankCount(e, "store", size, mask, e.b.zext(targets, vector(I64)))
+    places = [e.variable(v.type, v) for v in (targets, sources, sizes)]
+    loaded = e.variable(I64, ir.Constant(I64, 0))
+    with e.each_lane(mask) as lane:
+        four, eight = (e.b.shl(lane, ir.Constant(I64, shift)) for shift in (2, 3))
+        banks.add(lane, e.b.zext(e.b.load(e.offset(places[0], four), typ=I32), I64))
+        given = e.b.zext(e.b.load(e.offset(places[2], four), typ=I32), I64)
+        with e.when(e.b.icmp_unsigned("!=", given, ir.Constant(I64, 0))):
+            source = e.b.load(e.offset(places[1], eight), typ=I64)
+            sectors.add(lane, e.b.lshr(source, ir.Constant(I64, SECTOR_SHIFT)))
+            wanted = e.intrinsic("llvm.umin.i64", I64, [given, ir.Constant(I64, size)])
+            e.b.store(e.b.add(e.get(loaded, I64), wanted), loaded)
+    one = ir.Constant(I64, 1)
+    counts[0].replace(requests=one, sectors=sectors.total(), bytes=e.get(loaded, I64))
+    wavefronts, conflicts = banks.totals()
+    stored = e.b.mul(e.b.zext(e.count_ones(mask), I64), ir.Constant(I64, size))
+    counts[1].replace(requests=one, sectors=wavefronts, bytes=stored, conflicts=conflicts)
 
 
 def build_copy(size: int) -> ir.Module:
-    """Whole copies and zeros go by words; what is cut short by its source size goes byte by byte."""
+    """Whole copies and zeros go by words; what is cut short by its source size goes byte by byte, as one request."""
     module = ir.Module(name=copy_name(size))
     e = Emitter(ir.Function(module, copy_type(), copy_name(size)))
     context, site, mask, targets, sources, sizes = e.function.args
     count = _UNITS[size]
-    shared_site = e.offset(site, SITE_BYTES)
+    shared_site = e.offset(site, Site.size())
+    counted = [_Counts(e, place) for place in (site, shared_site)]
     kind = vector(I32)
     whole = e.b.and_(e.bits(e.b.icmp_unsigned(">=", sizes, number(kind, size))), mask)
     empty = e.b.and_(e.bits(e.b.icmp_unsigned("==", sizes, number(kind, 0))), mask)
-    load, store = Access("load", "global", 4, count), Access("store", "shared", 4, count)
+    load, store = Access("load", GLOBAL, 4, count), Access("store", SHARED, 4, count)
     loaded = e.intrinsic(load.name, load.result_type, [context, site, whole, sources])
     parts = [loaded] if count == 1 else [e.b.extract_value(loaded, i) for i in range(count)]
     e.intrinsic(store.name, VOID, [context, shared_site, e.b.or_(whole, empty), targets, *parts])
     partial = e.b.and_(mask, e.b.not_(e.b.or_(whole, empty)))
-    with (
-        e.when(e.b.icmp_unsigned("!=", partial, ir.Constant(I32, 0)), likely=False),
-        e.counted(ir.Constant(I64, size)) as i,
-    ):
-        step = e.splat(i)
-        there = e.b.and_(e.bits(e.b.icmp_unsigned(">", sizes, e.splat(e.b.trunc(i, I32)))), partial)
-        byte = e.intrinsic("triptych.load.global.1x1", vector(I8), [context, site, there, e.b.add(sources, step)])
-        arguments = [context, shared_site, partial, e.b.add(targets, e.b.trunc(step, vector(I32))), byte]
-        e.intrinsic("triptych.store.shared.1x1", VOID, arguments)
+    with e.when(e.b.icmp_unsigned("!=", partial, ir.Constant(I32, 0)), likely=False):
+        with e.counted(ir.Constant(I64, size)) as i:
+            step = e.splat(i)
+            there = e.b.and_(e.bits(e.b.icmp_unsigned(">", sizes, e.splat(e.b.trunc(i, I32)))), partial)
+            byte = e.intrinsic("triptych.load.global.1x1", vector(I8), [context, site, there, e.b.add(sources, step)])
+            arguments = [context, shared_site, partial, e.b.add(targets, e.b.trunc(step, vector(I32))), byte]
+            e.intrinsic("triptych.store.shared.1x1", VOID, arguments)
+        _count_once(e, size, counted, (mask, targets, sources, sizes))
     e.b.ret_void()
     return module

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from triptych.gpu.hardware import BANK_BYTES, BANKS, WARP_SIZE
-from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, Emitter, number, vector
+from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, Emitter, number, undefined, vector
 
 
 def mark_pairs(e: Emitter, address: ir.Value, count: int = 1) -> None:
@@ -109,7 +109,7 @@ class BankCount:
         """Whether each even lane and its neighbour reach for one place, or one of them is inactive."""
         b = self.b
         swap = ir.Constant(vector(I32), [ir.Constant(I32, i ^ 1) for i in range(WARP_SIZE)])
-        swapped = b.shuffle_vector(addresses, ir.Constant(addresses.type, ir.Undefined), swap)
+        swapped = b.shuffle_vector(addresses, undefined(addresses.type), swap)
         equal = self.e.bits(b.icmp_unsigned("==", addresses, swapped))
         one, odd, even = ir.Constant(I32, 1), ir.Constant(I32, 0xAAAA_AAAA), ir.Constant(I32, 0x5555_5555)
         partners = b.or_(b.and_(b.shl(mask, one), odd), b.and_(b.lshr(mask, one), even))

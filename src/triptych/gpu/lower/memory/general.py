@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import reduce
 
 from llvmlite import ir
 
-from triptych.gpu.hardware import LOCAL_ALIGNMENT, WARP_SIZE, WINDOW_SIZE, WINDOWS
+from triptych.gpu.hardware import LOCAL_ALIGNMENT, WARP_SIZE, WINDOW_SIZE
+from triptych.gpu.isa.spaces import GENERIC, GLOBAL, LOCAL, SHARED, Space
 from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, lanes, number, vector
-from triptych.gpu.lower.memory.access import GENERIC_SITES, PAIR_SHIFT, SECTOR_SHIFT, Access
+from triptych.gpu.lower.memory.access import PAIR_SHIFT, SECTOR_SHIFT, Access
 from triptych.gpu.lower.memory.atomics import update_element
 from triptych.gpu.lower.memory.counts import BankCount, SectorCount, mark_pairs
 from triptych.gpu.lower.memory.moves import move_contiguous, return_all
+from triptych.gpu.lower.memory.windows import WINDOWS
 from triptych.gpu.lower.records import Context, FaultKind, Site
+from triptych.gpu.lower.services import record_fault
 
 
-class General:
-    """Emits the function that takes any mask and any addresses."""
+class _Request:
+    """A warp's request: what the function was given, and where its results go."""
 
     def __init__(self, access: Access, function: ir.Function) -> None:
-        """Emits it."""
         self.access = access
         self.e = Emitter(function)
         self.context, self.site, self.mask, addresses, *self.values = function.args
@@ -29,40 +34,45 @@ class General:
         for place in self.results:
             self.e.b.store(number(vector(access.element), 0), place)
         self.done = self.e.block("done")
-        active = self.e.b.icmp_unsigned("!=", self.mask, ir.Constant(I32, 0))
-        work = self.e.block("work")
-        self.e.b.cbranch(active, work, self.done)
-        self.e.b.position_at_end(work)
-        {"global": _Global, "shared": _Shared, "local": _Local, "generic": _Generic}[access.space](self).build()
-        self.e.b.branch(self.done)
-        self.e.b.position_at_end(self.done)
-        self._give_back()
-
-    def _give_back(self) -> None:
-        loaded = [self.e.get(place, vector(self.access.element)) for place in self.results]
-        return_all(self.e.b, self.access, loaded)
 
 
-class _Way:
+def build_general(access: Access, function: ir.Function) -> None:
+    """Emits the function that takes any mask and any addresses."""
+    request = _Request(access, function)
+    e = request.e
+    work = e.block("work")
+    e.b.cbranch(e.b.icmp_unsigned("!=", request.mask, ir.Constant(I32, 0)), work, request.done)
+    e.b.position_at_end(work)
+    WAYS[access.space](request).build()
+    e.b.branch(request.done)
+    e.b.position_at_end(request.done)
+    return_all(e.b, access, [e.get(place, vector(access.element)) for place in request.results])
+
+
+class _Way(ABC):
     """What the spaces share: lane-by-lane and whole-warp accesses to host memory."""
 
-    def __init__(self, helper: General) -> None:
-        self.helper = helper
-        self.access = helper.access
-        self.e = helper.e
-        self.b = helper.e.b
-        self.first_lane = self.e.count_trailing_zeros(helper.mask)
-        self.first_address = self.b.extract_element(helper.addresses, self.first_lane)
-        self.inactive = self.b.not_(self.e.from_bits(helper.mask))
-        self.active_lanes = self.b.zext(self.e.count_ones(helper.mask), I64)
+    def __init__(self, request: _Request) -> None:
+        self.request = request
+        self.access = request.access
+        self.e = request.e
+        self.b = request.e.b
+        self.first_lane = self.e.count_trailing_zeros(request.mask)
+        self.first_address = self.b.extract_element(request.addresses, self.first_lane)
+        self.inactive = self.b.not_(self.e.from_bits(request.mask))
+        self.active_lanes = self.b.zext(self.e.count_ones(request.mask), I64)
+
+    @abstractmethod
+    def build(self) -> None:
+        """Emits the access."""
 
     def is_contiguous(self) -> ir.Value:
         """Whether lane i reaches for the i-th element behind one place, and the active lanes have no gap."""
         scaled = self.b.mul(self.b.zext(self.first_lane, I64), ir.Constant(I64, self.access.bytes))
         origin = self.e.splat(self.b.sub(self.first_address, scaled))
         expected = self.b.add(origin, lanes(I64, self.access.bytes))
-        same = self.b.or_(self.b.icmp_unsigned("==", self.helper.addresses, expected), self.inactive)
-        run = self.b.lshr(self.helper.mask, self.first_lane)
+        same = self.b.or_(self.b.icmp_unsigned("==", self.request.addresses, expected), self.inactive)
+        run = self.b.lshr(self.request.mask, self.first_lane)
         gapless = self.b.icmp_unsigned(
             "==", self.b.and_(run, self.b.add(run, ir.Constant(I32, 1))), ir.Constant(I32, 0)
         )
@@ -71,7 +81,7 @@ class _Way:
     def is_broadcast(self) -> ir.Value:
         """Whether all active lanes reach for one place."""
         origin = self.e.splat(self.first_address)
-        same = self.b.or_(self.b.icmp_unsigned("==", self.helper.addresses, origin), self.inactive)
+        same = self.b.or_(self.b.icmp_unsigned("==", self.request.addresses, origin), self.inactive)
         return self.e.all_lanes(same)
 
     def is_aligned(self, address: ir.Value) -> ir.Value:
@@ -79,13 +89,12 @@ class _Way:
         return self.b.icmp_unsigned("==", low, ir.Constant(I64, 0))
 
     def is_full(self) -> ir.Value:
-        return self.b.icmp_unsigned("==", self.helper.mask, ir.Constant(I32, -1))
+        return self.b.icmp_unsigned("==", self.request.mask, ir.Constant(I32, -1))
 
-    def fault(self, kind: ir.Value | int, lane: ir.Value, address: ir.Value) -> None:
-        code = ir.Constant(I64, kind) if isinstance(kind, int) else kind
+    def fault(self, kind: FaultKind | ir.Value, lane: ir.Value, address: ir.Value) -> None:
         size = ir.Constant(I64, self.access.bytes)
-        arguments = [self.helper.context, self.helper.site, code, lane, address, size]
-        self.e.intrinsic("triptych.fault", VOID, arguments)
+        site = self.request.site
+        record_fault(self.e, self.request.context, kind, lane=lane, site=site, address=address, size=size)
 
     def pointer(self, address: ir.Value) -> ir.Value:
         return self.b.inttoptr(address, POINTER)
@@ -95,8 +104,8 @@ class _Way:
     def stacked(self) -> tuple[Callable[[ir.Value, ir.Value], None], Callable[[], None]]:
         """Ways to access one lane at a host address, and to hand over what was loaded."""
         element = vector(self.access.element)
-        inputs = [self.e.variable(element, value) for value in self.helper.values]
-        outputs = [self.e.variable(element, number(element, 0)) for _ in self.helper.results]
+        inputs = [self.e.variable(element, value) for value in self.request.values]
+        outputs = [self.e.variable(element, number(element, 0)) for _ in self.request.results]
 
         def one(lane: ir.Value, host: ir.Value) -> None:
             index = self.b.mul(lane, ir.Constant(I64, self.access.size))
@@ -114,7 +123,7 @@ class _Way:
                 self.b.store(self.b.load(source, align=1, typ=self.access.element), target, align=1)
 
         def finish() -> None:
-            for place, result in zip(outputs, self.helper.results, strict=True):
+            for place, result in zip(outputs, self.request.results, strict=True):
                 self.b.store(self.e.get(place, element), result)
 
         return one, finish
@@ -123,39 +132,39 @@ class _Way:
 
     def move_contiguous(self, host: ir.Value) -> None:
         """Loads or stores 32 · count neighbouring elements, `host` being lane 0's place."""
-        loaded = move_contiguous(self.b, self.access, self.pointer(host), self.helper.values)
-        for value, result in zip(loaded, self.helper.results, strict=False):
+        loaded = move_contiguous(self.b, self.access, self.pointer(host), self.request.values)
+        for value, result in zip(loaded, self.request.results, strict=False):
             self.b.store(value, result)
 
     def move_masked(self, host: ir.Value) -> None:
         """As `move_contiguous` for one element a lane and a partial mask."""
-        kind, mask = vector(self.access.element), self.e.from_bits(self.helper.mask)
+        kind, mask = vector(self.access.element), self.e.from_bits(self.request.mask)
         suffix = f"v{WARP_SIZE}i{8 * self.access.size}.p0"
         place, align = self.pointer(host), ir.Constant(I32, 1)
         if self.access.kind == "load":
             value = self.e.intrinsic(f"llvm.masked.load.{suffix}", kind, [place, align, mask, number(kind, 0)])
-            self.b.store(value, self.helper.results[0])
+            self.b.store(value, self.request.results[0])
         else:
-            self.e.intrinsic(f"llvm.masked.store.{suffix}", VOID, [self.helper.values[0], place, align, mask])
+            self.e.intrinsic(f"llvm.masked.store.{suffix}", VOID, [self.request.values[0], place, align, mask])
 
     def move_broadcast(self, host: ir.Value) -> None:
         """All active lanes load one place; of stores the last lane's value stays."""
-        above = self.e.intrinsic("llvm.ctlz.i32", I32, [self.helper.mask, ir.Constant(I1, 0)])
+        above = self.e.intrinsic("llvm.ctlz.i32", I32, [self.request.mask, ir.Constant(I1, 0)])
         last = self.b.sub(ir.Constant(I32, WARP_SIZE - 1), above)
         for position in range(self.access.count):
             there = self.pointer(self.b.add(host, ir.Constant(I64, position * self.access.size)))
             if self.access.kind == "load":
                 value = self.b.load(there, align=1, typ=self.access.element)
-                self.b.store(self.e.splat(value), self.helper.results[position])
+                self.b.store(self.e.splat(value), self.request.results[position])
             else:
-                self.b.store(self.b.extract_element(self.helper.values[position], last), there, align=1)
+                self.b.store(self.b.extract_element(self.request.values[position], last), there, align=1)
 
     def count_request(self, amount: ir.Value, counter: str = "sectors") -> None:
         one = ir.Constant(I64, 1)
-        self.e.add_field(Site, self.helper.site, "requests", one)
-        self.e.add_field(Site, self.helper.site, counter, amount)
+        self.e.add_field(Site, self.request.site, "requests", one)
+        self.e.add_field(Site, self.request.site, counter, amount)
         useful = self.b.mul(self.active_lanes, ir.Constant(I64, self.access.bytes))
-        self.e.add_field(Site, self.helper.site, "bytes", useful)
+        self.e.add_field(Site, self.request.site, "bytes", useful)
 
 
 class _Global(_Way):
@@ -169,14 +178,14 @@ class _Global(_Way):
     def _matches(self, low: ir.Value, high: ir.Value) -> ir.Value:
         """Whether [low, high) lies in the site's last storage."""
         # Signed: no storage lies in the upper half, where `high` could wrap around.
-        above = self.b.icmp_signed(">=", low, self.e.load_field(Site, self.helper.site, "low"))
-        below = self.b.icmp_unsigned("<=", high, self.e.load_field(Site, self.helper.site, "high"))
+        above = self.b.icmp_signed(">=", low, self.e.load_field(Site, self.request.site, "low"))
+        below = self.b.icmp_unsigned("<=", high, self.e.load_field(Site, self.request.site, "high"))
         return self.b.and_(above, below)
 
     def _resolve(self, low: ir.Value, size: ir.Value) -> ir.Value:
         """Makes the storage that holds the bytes the site's last one; the fault's kind, 0 where there is one."""
         write = ir.Constant(I64, 0 if self.access.kind == "load" else 1)
-        return self.e.intrinsic("triptych.resolve", I64, [self.helper.context, self.helper.site, low, size, write])
+        return self.e.intrinsic("triptych.resolve", I64, [self.request.context, self.request.site, low, size, write])
 
     def _reachable(self, low: ir.Value, size: ir.Value) -> ir.Value:
         """Whether the bytes lie in one storage, which then is the site's last one."""
@@ -187,11 +196,11 @@ class _Global(_Way):
         return self.e.get(found, I1)
 
     def _host(self, address: ir.Value) -> ir.Value:
-        return self.b.add(address, self.e.load_field(Site, self.helper.site, "delta"))
+        return self.b.add(address, self.e.load_field(Site, self.request.site, "delta"))
 
     def _touch(self, low: ir.Value, high: ir.Value) -> None:
         """Marks the 64-byte pairs of [low, high)."""
-        touched = self.e.load_field(Site, self.helper.site, "touched")
+        touched = self.e.load_field(Site, self.request.site, "touched")
         shift = ir.Constant(I64, PAIR_SHIFT)
         last = self.b.lshr(self.b.sub(high, ir.Constant(I64, 1)), shift)
         first = self.b.lshr(low, shift)
@@ -216,7 +225,7 @@ class _Global(_Way):
 
     def _leave(self) -> None:
         """The access is done; nothing more is emitted on this way."""
-        self.b.branch(self.helper.done)
+        self.b.branch(self.request.done)
         self.b.position_at_end(self.e.block("unreached"))
 
     def _contiguous(self, low: ir.Value, high: ir.Value) -> None:
@@ -239,10 +248,10 @@ class _Global(_Way):
 
     def _lane_by_lane(self) -> None:
         one, finish = self.stacked()
-        place = self.e.variable(vector(I64), self.helper.addresses)
+        place = self.e.variable(vector(I64), self.request.addresses)
         sectors = SectorCount(self.e)
         bytes_ = ir.Constant(I64, self.access.bytes)
-        with self.e.each_lane(self.helper.mask) as lane:
+        with self.e.each_lane(self.request.mask) as lane:
             address = self.b.load(self.e.offset(place, self.b.shl(lane, ir.Constant(I64, 3))), typ=I64)
             kind = self.e.variable(I64, ir.Constant(I64, 0))
             with self.e.when(self.b.not_(self._matches(address, self.b.add(address, bytes_))), likely=False):
@@ -255,7 +264,7 @@ class _Global(_Way):
                     one(lane, self._host(address))
                     sectors.add(lane, self.b.lshr(address, ir.Constant(I64, SECTOR_SHIFT)))
                     pair = self.b.lshr(address, ir.Constant(I64, PAIR_SHIFT))
-                    touched = self.e.load_field(Site, self.helper.site, "touched")
+                    touched = self.e.load_field(Site, self.request.site, "touched")
                     mark_pairs(self.e, self.b.add(touched, pair))
                 with bad:
                     self.fault(code, lane, address)
@@ -266,16 +275,13 @@ class _Global(_Way):
 class _Windowed(_Way):
     """Spaces that are one piece of host memory: the block's shared memory, a lane's local memory."""
 
-    fault_kind: int
-    base_field: str
-    size_field: str
-
-    def __init__(self, helper: General) -> None:
-        super().__init__(helper)
-        self.size = self.e.load_field(Context, helper.context, self.size_field)
+    def __init__(self, request: _Request) -> None:
+        super().__init__(request)
+        self.window = WINDOWS[request.access.space]
+        self.size = self.e.load_field(Context, request.context, self.window.size)
 
     def host_base(self, lane: ir.Value) -> ir.Value:
-        return self.e.load_field(Context, self.helper.context, self.base_field)
+        return self.e.load_field(Context, self.request.context, self.window.base)
 
     def inside(self, address: ir.Value, bytes_: ir.Value | int) -> ir.Value:
         amount = ir.Constant(I64, bytes_) if isinstance(bytes_, int) else bytes_
@@ -292,12 +298,12 @@ class _Windowed(_Way):
 
     def lane_by_lane(self) -> None:
         one, finish = self.stacked()
-        place = self.e.variable(vector(I64), self.helper.addresses)
-        with self.e.each_lane(self.helper.mask) as lane:
+        place = self.e.variable(vector(I64), self.request.addresses)
+        with self.e.each_lane(self.request.mask) as lane:
             address = self.b.load(self.e.offset(place, self.b.shl(lane, ir.Constant(I64, 3))), typ=I64)
             kind = self.e.variable(I64, ir.Constant(I64, 0))
             with self.e.when(self.b.not_(self.inside(address, self.access.bytes)), likely=False):
-                self.b.store(ir.Constant(I64, self.fault_kind), kind)
+                self.b.store(ir.Constant(I64, self.window.fault), kind)
             with self.e.when(self.b.not_(self.is_aligned(address)), likely=False):
                 self.b.store(ir.Constant(I64, FaultKind.MISALIGNED), kind)
             code = self.e.get(kind, I64)
@@ -314,12 +320,8 @@ class _Windowed(_Way):
 class _Shared(_Windowed):
     """The block's shared memory, in banks."""
 
-    fault_kind = FaultKind.SHARED_BOUNDS
-    base_field = "shared"
-    size_field = "shared_size"
-
     def build(self) -> None:
-        self.banks = BankCount(self.e, self.access.kind, self.access.bytes, self.helper.mask, self.helper.addresses)
+        self.banks = BankCount(self.e, self.access.kind, self.access.bytes, self.request.mask, self.request.addresses)
         self.lane_by_lane()
 
     def count_lane(self, lane: ir.Value, address: ir.Value) -> None:
@@ -328,22 +330,18 @@ class _Shared(_Windowed):
     def close_count(self) -> None:
         wavefronts, conflicts = self.banks.totals()
         self.count_request(wavefronts)
-        self.e.add_field(Site, self.helper.site, "conflicts", conflicts)
+        self.e.add_field(Site, self.request.site, "conflicts", conflicts)
 
 
 class _Local(_Windowed):
     """Each lane's own memory."""
-
-    fault_kind = FaultKind.LOCAL_BOUNDS
-    base_field = "local"
-    size_field = "local_size"
 
     def build(self) -> None:
         self.lane_by_lane()
 
     def host_base(self, lane: ir.Value) -> ir.Value:
         base = super().host_base(lane)
-        warp = self.e.load_field(Context, self.helper.context, "warp_index")
+        warp = self.e.load_field(Context, self.request.context, "warp_index")
         thread = self.b.add(self.b.mul(warp, ir.Constant(I64, WARP_SIZE)), lane)
         before = ir.Constant(I64, LOCAL_ALIGNMENT - 1)
         stride = self.b.and_(self.b.add(self.size, before), self.b.not_(before))
@@ -354,29 +352,34 @@ class _Generic(_Way):
     """Generic addresses: the lanes are parted by window, and each part goes its space's way."""
 
     def build(self) -> None:
-        shared = self._within(WINDOWS["shared"])
-        local = self._within(WINDOWS["local"])
-        rest = self.b.and_(self.helper.mask, self.b.not_(self.b.or_(shared, local)))
-        for space, mask in (("global", rest), ("shared", shared), ("local", local)):
+        parts = self.access.space.reaches
+        inside = {space: self._within(space.window) for space in parts if space.window}
+        rest = self.b.and_(self.request.mask, self.b.not_(reduce(self.b.or_, inside.values())))
+        for position, space in enumerate(parts):
+            mask = inside.get(space, rest)
             with self.e.when(self.b.icmp_unsigned("!=", mask, ir.Constant(I32, 0))):
-                self._call(space, mask, WINDOWS[space])
+                self._call(position, space, mask)
 
     def _within(self, window: int) -> ir.Value:
-        place = self.b.sub(self.helper.addresses, number(vector(I64), window))
+        place = self.b.sub(self.request.addresses, number(vector(I64), window))
         inside = self.b.icmp_unsigned("<", place, number(vector(I64), WINDOW_SIZE))
-        return self.b.and_(self.e.bits(inside), self.helper.mask)
+        return self.b.and_(self.e.bits(inside), self.request.mask)
 
-    def _call(self, space: str, mask: ir.Value, window: int) -> None:
+    def _call(self, position: int, space: Space, mask: ir.Value) -> None:
         a = self.access
-        other = Access(a.kind, space, a.size, a.count, a.number)
-        places = self.b.sub(self.helper.addresses, number(vector(I64), window))
-        if other.address_type is I32:
-            places = self.b.trunc(places, vector(I32))
-        site = self.e.offset(self.helper.site, GENERIC_SITES.index(space) * Site.size())
-        arguments = [self.helper.context, site, mask, places, *self.helper.values]
+        other = replace(a, space=space)
+        places = self.b.sub(self.request.addresses, number(vector(I64), space.window))
+        if other.address_type != I64:
+            places = self.b.trunc(places, vector(other.address_type))
+        site = self.e.offset(self.request.site, position * Site.size())
+        arguments = [self.request.context, site, mask, places, *self.request.values]
         given = self.e.intrinsic(other.name, other.result_type, arguments)
         chosen = self.e.from_bits(mask)
-        for index, place in enumerate(self.helper.results):
+        for index, place in enumerate(self.request.results):
             part = given if a.results == 1 else self.b.extract_value(given, index)
             old = self.e.get(place, vector(a.element))
             self.b.store(self.b.select(chosen, part, old), place)
+
+
+WAYS: Mapping[Space, type[_Way]] = {GLOBAL: _Global, SHARED: _Shared, LOCAL: _Local, GENERIC: _Generic}
+"""The way of each space that has helpers of its own."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.isa.spaces import SHARED
 from triptych.gpu.lower.emitter import I32, POINTER, VOID, Emitter, lanes
 from triptych.gpu.lower.memory.access import Access
 from triptych.gpu.lower.memory.moves import interleave, read_contiguous
@@ -29,7 +30,7 @@ def fallback_name(access: Access, way: str) -> str:
 
 def ways_of(access: Access) -> tuple[str, ...]:
     """The ways in which a helper's accesses can stand inside a kernel: stores of one element have none."""
-    if access.space != "shared" or access.is_atomic:
+    if access.space is not SHARED or access.is_atomic:
         return ()
     return WAYS if access.kind == "load" else ("contiguous",)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.lower.emitter import I32, Emitter, vector
+from triptych.gpu.lower.emitter import I32, Emitter, undefined, vector
 from triptych.gpu.lower.memory.access import Access
 
 
@@ -25,9 +25,8 @@ def read_contiguous(b: ir.IRBuilder, access: Access, place: ir.Value) -> list[ir
     whole = b.load(place, align=1, typ=wide)
     if count == 1:
         return [whole]
-    undefined = ir.Constant(wide, ir.Undefined)
     picks = [[ir.Constant(I32, i * count + position) for i in range(WARP_SIZE)] for position in range(count)]
-    return [b.shuffle_vector(whole, undefined, ir.Constant(vector(I32), pick)) for pick in picks]
+    return [b.shuffle_vector(whole, undefined(wide), ir.Constant(vector(I32), pick)) for pick in picks]
 
 
 def move_broadcast(e: Emitter, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from llvmlite import ir
 
 from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES, WARP_SIZE
+from triptych.gpu.isa.spaces import GLOBAL, SHARED, Space
 from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, lanes, number, vector
 from triptych.gpu.lower.memory.access import PAIR_SHIFT, Access
 from triptych.gpu.lower.memory.counts import mark_pairs
 from triptych.gpu.lower.memory.moves import move_broadcast, move_contiguous, return_all
+from triptych.gpu.lower.memory.windows import WINDOWS
 from triptych.gpu.lower.records import Context, Site
 
 
@@ -19,7 +23,7 @@ def build_short_ways(access: Access, function: ir.Function, general: ir.Function
     context, site, mask, addresses, *values = function.args
     kind = addresses.type.element
     first = b.extract_element(addresses, ir.Constant(I32, 0))
-    way = (_ShortGlobal if access.space == "global" else ShortShared)(e, access, context, site, first)
+    way = SHORT_WAYS[access.space](e, access, context, site, first)
     distance = b.sub(addresses, e.splat(first))
     aligned = b.icmp_unsigned("==", b.and_(first, ir.Constant(kind, access.bytes - 1)), ir.Constant(kind, 0))
     eligible = b.and_(b.icmp_unsigned("==", mask, ir.Constant(I32, -1)), aligned)
@@ -87,15 +91,20 @@ class ShortShared:
         """An access of a full warp whose lane 0 reaches for `first`."""
         self.e, self.b, self.site = e, e.b, site
         self.context = context
+        self.window = WINDOWS[access.space]
         self.first = e.b.zext(first, I64)
 
     def reaches(self, size: int) -> ir.Value:
         """Whether `size` bytes from there are the block's."""
         end = self.b.add(self.first, ir.Constant(I64, size))
-        return self.b.icmp_unsigned("<=", end, self.e.load_field(Context, self.context, "shared_size"))
+        return self.b.icmp_unsigned("<=", end, self.e.load_field(Context, self.context, self.window.size))
 
     def enter(self, size: int, counter: str) -> ir.Value:
         """Counts; gives the host's place."""
         self.e.add_field(Site, self.site, counter, ir.Constant(I64, 1))
-        base = self.b.inttoptr(self.e.load_field(Context, self.context, "shared"), POINTER)
+        base = self.b.inttoptr(self.e.load_field(Context, self.context, self.window.base), POINTER)
         return self.e.offset(base, self.first)
+
+
+SHORT_WAYS: Mapping[Space, type[_ShortGlobal] | type[ShortShared]] = {GLOBAL: _ShortGlobal, SHARED: ShortShared}
+"""The short way of each space that has one."""

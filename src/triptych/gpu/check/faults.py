@@ -1,14 +1,14 @@
-"""A recorded fault as an error: who did what, and where. Those of memory are told by `check/memcheck.py`."""
+"""A recorded fault as an error: who did what, and where. Those of memory are told by `memcheck.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from triptych.core.errors import AssertionFailure, BudgetExceeded, DeadlockError, KernelFault
+from triptych.core.errors import AssertionFailure, BarrierMisuse, BudgetExceeded, DeadlockError, KernelFault
 from triptych.gpu.check import memcheck
 from triptych.gpu.check.culprit import Culprit, as_text
-from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.lower.records import BARRIERS, Context, FaultKind
+from triptych.gpu.hardware import BARRIERS, WARP_SIZE
+from triptych.gpu.lower.records import Context, FaultKind
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.standstill import describe_standstill
 from triptych.gpu.run.worker import LaunchState, Worker
@@ -24,27 +24,8 @@ def raise_first_fault(kernel: Kernel, state: LaunchState, workers: Sequence[Work
 
 def describe(kernel: Kernel, state: LaunchState, worker: Worker) -> KernelFault:
     """The error for a worker's fault."""
-    context = worker.context
-    by = Culprit.of(context, state.geometry)
-    if context.fault_kind == FaultKind.HOST_CALL:
-        return _host_call(kernel, worker, by)
-    if context.fault_kind in (FaultKind.DEADLOCK, FaultKind.HANG):
-        return _standstill(kernel, state, worker, by)
-    tell = _DESCRIPTIONS.get(context.fault_kind)
-    if tell is None:
-        return memcheck.fault(kernel, state, worker, by)
-    name = kernel.entry.name
-    instruction = _instruction_at(kernel, context.fault_address)
-    kind, message, hint = tell(context, by, instruction, state.budget)
-    return kind(
-        f"kernel {name}: {message}",
-        where=None if instruction is None else instruction.where,
-        hint=hint,
-        frames=() if instruction is None else instruction.frames,
-        kernel=name,
-        thread=None if kind is BudgetExceeded else by.thread,  # a warp's budget is no one lane's
-        block=by.block,
-    )
+    tell = TELLERS[FaultKind(worker.context.fault_kind)]
+    return tell(kernel, state, worker, Culprit.of(worker.context, state.geometry))
 
 
 def _standstill(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> KernelFault:
@@ -68,12 +49,12 @@ def _standstill(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit)
     )
 
 
-def _host_call(kernel: Kernel, worker: Worker, by: Culprit) -> KernelFault:
+def _host_call(kernel: Kernel, _: LaunchState, worker: Worker, by: Culprit) -> KernelFault:
     """The error of a function that the host provides; an assertion says itself where it is."""
     assert worker.host is not None
     fault = worker.host.fault
     assert fault is not None
-    instruction = _instruction_at(kernel, worker.context.fault_address)
+    instruction = kernel.instruction_at(worker.context.fault_line)
     here = None if instruction is None else instruction.where
     asserted = fault.error is AssertionFailure
     return fault.error(
@@ -87,14 +68,29 @@ def _host_call(kernel: Kernel, worker: Worker, by: Culprit) -> KernelFault:
     )
 
 
-def _instruction_at(kernel: Kernel, line: int) -> Instruction | None:
-    """The instruction of a PTX line, which faults without an address carry in its place."""
-    bound = (i.instruction for block in kernel.analysis.bound for i in block)
-    return next((i for i in bound if i.line == line), None)
-
-
+Teller = Callable[[Kernel, LaunchState, Worker, Culprit], KernelFault]
+"""The error for a worker's fault, which a thread caused."""
 Description = tuple[type[KernelFault], str, str]
 """The error's class, what happened, and what to do."""
+
+
+def _at_instruction(describe: Callable[[Context, Culprit, Instruction | None, int], Description]) -> Teller:
+    """Tells a fault whose place is a PTX line by what `describe` says of it."""
+
+    def tell(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> KernelFault:
+        instruction = kernel.instruction_at(worker.context.fault_line)
+        kind, message, hint = describe(worker.context, by, instruction, state.budget)
+        return kind(
+            f"kernel {kernel.entry.name}: {message}",
+            where=None if instruction is None else instruction.where,
+            hint=hint,
+            frames=() if instruction is None else instruction.frames,
+            kernel=kernel.entry.name,
+            thread=None if kind is BudgetExceeded else by.thread,  # a warp's budget is no one lane's
+            block=by.block,
+        )
+
+    return tell
 
 
 def _budget(context: Context, by: Culprit, _: Instruction | None, budget: int) -> Description:
@@ -112,30 +108,34 @@ def _trap(_: Context, by: Culprit, __: Instruction | None, ___: int) -> Descript
 
 
 def _barrier_number(context: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
-    message = f"{_opcode(instruction)} names barrier {context.fault_size}, {by}"
-    return KernelFault, message, f"a block has the barriers 0 to {BARRIERS - 1}"
+    message = f"{_opcode(instruction)} names barrier {context.fault_detail}, {by}"
+    return BarrierMisuse, message, f"a block has the barriers 0 to {BARRIERS - 1}"
 
 
 def _barrier_threads(context: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
-    message = f"{_opcode(instruction)} waits for {context.fault_size} threads, {by}"
-    return KernelFault, message, f"the number must be a multiple of {WARP_SIZE}, and not 0"
+    message = f"{_opcode(instruction)} waits for {context.fault_detail} threads, {by}"
+    return BarrierMisuse, message, f"the number must be a multiple of {WARP_SIZE}, and not 0"
 
 
 def _barrier_mismatch(context: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
     message = f"{_opcode(instruction)} waits for another number of threads than the barrier does since"
     hint = "give the same number everywhere, or use another barrier"
-    return KernelFault, f"{message} PTX line {context.fault_size}, {by}", hint
+    return BarrierMisuse, f"{message} PTX line {context.fault_detail}, {by}", hint
 
 
 def _opcode(instruction: Instruction | None) -> str:
     return "a barrier" if instruction is None else f"'{instruction.opcode}', PTX line {instruction.line},"
 
 
-_DESCRIPTIONS: Mapping[int, Callable[[Context, Culprit, Instruction | None, int], Description]] = {
-    FaultKind.BUDGET: _budget,
-    FaultKind.TRAP: _trap,
-    FaultKind.BARRIER_NUMBER: _barrier_number,
-    FaultKind.BARRIER_THREADS: _barrier_threads,
-    FaultKind.BARRIER_MISMATCH: _barrier_mismatch,
+TELLERS: Mapping[FaultKind, Teller] = {
+    **dict.fromkeys(memcheck.WRONG, memcheck.fault),
+    FaultKind.BUDGET: _at_instruction(_budget),
+    FaultKind.TRAP: _at_instruction(_trap),
+    FaultKind.BARRIER_NUMBER: _at_instruction(_barrier_number),
+    FaultKind.BARRIER_THREADS: _at_instruction(_barrier_threads),
+    FaultKind.BARRIER_MISMATCH: _at_instruction(_barrier_mismatch),
+    FaultKind.DEADLOCK: _standstill,
+    FaultKind.HANG: _standstill,
+    FaultKind.HOST_CALL: _host_call,
 }
-"""All other kinds are memcheck's."""
+"""What tells a fault, for every kind."""

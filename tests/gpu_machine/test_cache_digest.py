@@ -11,8 +11,8 @@ import pytest
 
 import triptych as tt
 from triptych.core.cache import cache
-from triptych.gpu.lower import generator
-from triptych.gpu.lower.generator import sources_digest
+from triptych.gpu.lower import cache_digest
+from triptych.gpu.lower.cache_digest import sources_digest
 
 FOLDERS = ("core", "gpu")
 
@@ -20,7 +20,7 @@ FOLDERS = ("core", "gpu")
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An empty cache, in which the digest of files that were changed just now is kept too."""
-    monkeypatch.setattr(generator, "SETTLED_NS", 0)
+    monkeypatch.setattr(cache_digest, "SETTLED_NS", 0)
     with tt.scope(cache_folder=tmp_path / "cache"):
         yield
 
@@ -80,9 +80,9 @@ def test_unchanged_files_are_not_read_again(package: Path) -> None:
 
 
 def test_files_changed_an_instant_ago_are_read_each_time(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generator, "SETTLED_NS", 3600 * 10**9)
+    monkeypatch.setattr(cache_digest, "SETTLED_NS", 3600 * 10**9)
     digest = sources_digest(package, FOLDERS)
     assert kept() == []
-    monkeypatch.setattr(generator, "SETTLED_NS", 0)
+    monkeypatch.setattr(cache_digest, "SETTLED_NS", 0)
     assert sources_digest(package, FOLDERS) == digest
     assert len(kept()) == 1

@@ -41,7 +41,7 @@ def processor() -> Processor:
 
 
 @cache
-def generator_digest() -> str:
+def cache_digest() -> str:
     """Names everything that a cached result depends on besides its input."""
     versions = (llvmlite.__version__, np.__version__, sys.implementation.cache_tag)
     return key_of(sources_digest(_PACKAGE, _FOLDERS), *versions, processor().name, processor().features)

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from llvmlite import ir
-
-from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.isa.table import Effect
+from triptych.gpu.isa.binding import BoundInstruction, registers_of
+from triptych.gpu.isa.effects import Effect
+from triptych.gpu.isa.spaces import PARAM, Space
+from triptych.gpu.isa.table import Form
 from triptych.gpu.isa.types import packed_element
 from triptych.gpu.lower.barriers import ARRIVE
 from triptych.gpu.lower.directed import DIRECTIONS, build_directed, directed_name
 from triptych.gpu.lower.engine import Unit
 from triptych.gpu.lower.memory import (
+    LOAD_ROWS,
     Access,
-    Helper,
     atomic_access,
     build_copy,
+    build_helper,
+    build_load_matrix,
     copy_name,
     fallback_name,
-    helper_space,
+    load_matrix_name,
     needed_by,
     needed_by_copy,
     ways_of,
@@ -44,41 +46,51 @@ def units_for(instructions: Iterable[BoundInstruction]) -> tuple[Unit, ...]:
 
 def _units_of(instruction: BoundInstruction) -> Iterator[Unit]:
     form = instruction.form
-    space = helper_space(form.space)
     if form.row.shuffles:
         yield _SHUFFLE
     if form.row.rounds and form.get("rnd") in DIRECTIONS:
         t = packed_element(form.type)
         symbol = directed_name(form.row.rounds, t)
         yield Unit(symbol, (symbol,), partial(build_directed, form.row.rounds, t))
-    match instruction.effect:
-        case Effect.LOAD_MATRIX:
-            yield from _access_units(Access("load", space, 4, 4))
-        case Effect.LOAD | Effect.STORE:
-            kind = "load" if instruction.effect is Effect.LOAD else "store"
-            yield from _access_units(Access(kind, space, form.type.bytes, form.elements))
-        case Effect.ATOMIC:
-            t = packed_element(form.type)
-            count = form.lane_bytes // t.bytes
-            yield from _access_units(atomic_access(form.get("operation") or "cas", space, t, count))
-        case Effect.COPY:
-            yield from _copy_units(form.lane_bytes)
-        case _:
-            return
+    if not _is_fixed_parameter(instruction):
+        for space, kind in form.accesses:
+            yield from _access_units(_helper_access(form, space.helper, kind))
+    if instruction.effect is Effect.COPY:
+        yield from _copy_units(form.lane_bytes)
+    if instruction.effect is Effect.LOAD_MATRIX:
+        yield from _load_matrix_units(form.elements, form.has("trans"))
+
+
+def _is_fixed_parameter(instruction: BoundInstruction) -> bool:
+    """Whether it loads from a place in the parameter block that its text names: code reads that without a helper."""
+    if instruction.form.space is not PARAM:
+        return False
+    return not any(any(registers_of(source.operand)) for source in instruction.sources)
+
+
+def _helper_access(form: Form, space: Space, kind: str) -> Access:
+    """What the helper does that serves an access of an instruction."""
+    if kind == "atomic":
+        t = packed_element(form.type)
+        return atomic_access(form.operation, space, t, form.lane_bytes // t.bytes)
+    size = form.row.effect.unit_bytes or form.type.bytes
+    return Access(kind, space, size, form.lane_bytes // size)
 
 
 def _access_units(access: Access) -> Iterator[Unit]:
     for other in needed_by(access):
         yield from _access_units(other)
     symbols = (access.name, *(fallback_name(access, way) for way in ways_of(access)))
-    yield Unit(access.name, symbols, partial(_build_helper, access))
-
-
-def _build_helper(access: Access) -> ir.Module:
-    return Helper(access).module
+    yield Unit(access.name, symbols, partial(build_helper, access))
 
 
 def _copy_units(size: int) -> Iterator[Unit]:
     for access in needed_by_copy(size):
         yield from _access_units(access)
     yield Unit(copy_name(size), (copy_name(size),), partial(build_copy, size))
+
+
+def _load_matrix_units(count: int, transposed: bool) -> Iterator[Unit]:
+    yield from _access_units(LOAD_ROWS)
+    symbol = load_matrix_name(count, transposed)
+    yield Unit(symbol, (symbol,), partial(build_load_matrix, count, transposed))

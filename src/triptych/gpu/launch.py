@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.checks import Check, in_force, names_of
+from triptych.core.checks import Check, in_force
 from triptych.core.errors import ArgumentError, LaunchError, UnsupportedFeature
 from triptych.core.handles import Handle, Storage
-from triptych.core.launches import LaunchRecord
+from triptych.core.launches import Observed
 from triptych.core.output import write_output
 from triptych.core.plan import Argument, Launch, Program, Struct
 from triptych.core.progress import reporting
 from triptych.core.settings import settings
 from triptych.gpu.check import find_all
+from triptych.gpu.check.faults import raise_first_fault
 from triptych.gpu.check.viewcheck import passed_views
 from triptych.gpu.hardware import GRID_WORKSPACE, LOCAL_BYTES, WARP_SIZE
 from triptych.gpu.run.counting import count_launch
-from triptych.gpu.run.faults import raise_first_fault
 from triptych.gpu.run.geometry import Geometry
 from triptych.gpu.run.kernel import Kernel, kernel_of
 from triptych.gpu.run.module import Parameter
@@ -40,7 +40,7 @@ def run_launch(
     *,
     device: DeviceMemory | None = None,
     resident_blocks: int | None = None,
-) -> LaunchRecord:
+) -> Observed:
     """Runs a kernel over its grid.
 
     Args:
@@ -48,7 +48,7 @@ def run_launch(
         launch: the entry, the shape and the arguments; within the limits of the chip and the kernel, which whoever
             knows the chip sees to (`execution/limits.py`).
         memory: every storage that the kernel may reach, as bytes; used in place.
-        checks: those that look at it; the record names them.
+        checks: those that look at it.
         device: what earlier launches have left on the device; None: nothing has run there yet.
         resident_blocks: how many blocks the chip holds at once: no more of them wait for others at a time. None: as
             many as memory permits.
@@ -56,12 +56,10 @@ def run_launch(
     Raises:
         ArgumentError: the number or the size of the arguments does not fit.
         LaunchError: a cooperative launch needs more memory to hold all its blocks than there is for that.
-        UnsupportedFeature: the launch asks for clusters.
+        UnsupportedFeature: the launch or the kernel asks for clusters.
         KernelFault: the kernel did what a device forbids; it was stopped there.
         KeyboardInterrupt: the user stopped it; nothing of it runs any more.
     """
-    if launch.cluster != (1, 1, 1):
-        raise UnsupportedFeature(f"kernel {launch.entry}: clusters are not supported")
     warps_in_rows = launch.block[0] % WARP_SIZE == 0 or launch.block[1:] == (1, 1)
     kernel = kernel_of(program.text, launch.entry, warps_in_rows=warps_in_rows)
     geometry = _geometry(kernel, launch)
@@ -73,21 +71,26 @@ def run_launch(
     heap = device.heap(now.heap_bytes) if kernel.facts.host_calls & {"malloc", "free"} else device.heap_in_use()
     table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, passed_views(launch), heap)
     state = LaunchState(
-        geometry, table, parameters, variables.addresses, now.budget,
-        _most_held(kernel, geometry, resident_blocks, cooperative=launch.cooperative), passed_arrays(launch),
-        null_arguments(launch), GRID_WORKSPACE if launch.cooperative else 0, heap, PrintedText(now.printf_bytes),
-    )  # fmt: skip
+        geometry=geometry,
+        table=table,
+        parameters=parameters,
+        symbols=variables.addresses,
+        budget=now.budget,
+        most_held=_most_held(kernel, geometry, resident_blocks, cooperative=launch.cooperative),
+        argument_of=passed_arrays(launch),
+        null_arguments=null_arguments(launch),
+        grid_workspace=GRID_WORKSPACE if launch.cooperative else 0,
+        heap=heap,
+        printed=PrintedText(now.printf_bytes),
+    )
     try:
         with reporting(launch.entry) as report:
-            workers = run_workers(kernel, state, now.workers, report)
+            workers = run_workers(kernel, state, 1 if kernel.facts.order_matters else now.workers, report)
     finally:
         write_output(state.printed.collect(state.last_block))
     raise_first_fault(kernel, state, workers)
     counters, lines = count_launch(kernel.facts.counting, workers, table)
-    return LaunchRecord(
-        launch.entry, "gpu", program.language, program.target, launch.grid, launch.block,
-        geometry.shared_bytes, counters, lines, find_all(checks, kernel, state, workers), checks=names_of(checks),
-    )  # fmt: skip
+    return Observed(counters, lines, find_all(checks, kernel, state, workers))
 
 
 def _geometry(kernel: Kernel, launch: Launch) -> Geometry:
@@ -95,7 +98,11 @@ def _geometry(kernel: Kernel, launch: Launch) -> Geometry:
 
     Raises:
         LaunchError: the stack of a thread would be larger than its local memory may be.
+        UnsupportedFeature: the launch or the kernel asks for clusters.
     """
+    cluster = kernel.entry.required_cluster or launch.cluster
+    if cluster != (1, 1, 1):
+        raise UnsupportedFeature(f"kernel {launch.entry} runs in clusters of {cluster}: clusters are not supported")
     layout = kernel.facts.layout
     local_bytes = layout.local_bytes
     if layout.has_recursion:

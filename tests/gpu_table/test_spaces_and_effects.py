@@ -1,0 +1,263 @@
+"""The tables of spaces and effects: their columns against what meanings and machines do, and nothing left out."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from llvmlite import ir
+from opcodes import some_opcodes_of
+
+from triptych.core.counter_table import COUNTED
+from triptych.core.errors import UnsupportedInstruction
+from triptych.core.memory_access import Access
+from triptych.gpu.isa import SPACES, TABLE, Effect, Form, Observation, Pipe, Row, Space, find_form
+from triptych.gpu.isa.binding import WAYS_ROUND, Bound, BoundInstruction, bind
+from triptych.gpu.isa.spaces import BY_MODIFIER, CLUSTER, CONST, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, space_at
+from triptych.gpu.isa.table import row as add_row
+from triptych.gpu.isa.types import U32, U64, ScalarType
+from triptych.gpu.lower import memory
+from triptych.gpu.lower.emitter import I64, POINTER, VOID, start_function
+from triptych.gpu.lower.linked_units import units_for
+from triptych.gpu.lower.machine import LlvmMachine
+from triptych.gpu.lower.memory.general import WAYS
+from triptych.gpu.lower.memory.short import SHORT_WAYS
+from triptych.gpu.lower.records import Context
+from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, UniformityMachine
+from triptych.gpu.lower.values import Value
+from triptych.gpu.syntax.ast import Address, Instruction, Register
+
+ACCESSING = [row for row in TABLE if row.effect.accesses]
+
+
+class AccessingMachine(UniformityMachine):
+    """Notes the accesses of a meaning: the space, the kind, and the bytes of a lane."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Space, Access, int]] = []
+        self.helpers: list[memory.Access] = []
+
+    def load(self, space: Space, t: ScalarType, address: Uniformity, count: int) -> Sequence[Uniformity]:
+        self._note(space, "load", memory.Access("load", space.helper, t.bytes, count))
+        return super().load(space, t, address, count)
+
+    def store(self, space: Space, t: ScalarType, address: Uniformity, values: Sequence[Uniformity]) -> None:
+        self._note(space, "store", memory.Access("store", space.helper, t.bytes, len(values)))
+
+    def atomic(
+        self, space: Space, operation: str, t: ScalarType, address: Uniformity, operands: Sequence[Uniformity]
+    ) -> Sequence[Uniformity]:
+        count = 1 if operation == "cas" else len(operands)
+        self._note(space, "atomic", memory.atomic_access(operation, space.helper, t, count))
+        return super().atomic(space, operation, t, address, operands)
+
+    def copy_to_shared(self, size: int, target: Uniformity, source: Uniformity, source_size: Uniformity) -> None:
+        self._note(GLOBAL, "load", memory.Access("load", GLOBAL, 4, size // 4))
+        self._note(SHARED, "store", memory.Access("store", SHARED, 4, size // 4))
+
+    def load_matrix(self, address: Uniformity, count: int, transposed: bool) -> Sequence[Uniformity]:
+        self._note(SHARED, "load", memory.Access("load", SHARED, 4, 4))
+        return super().load_matrix(address, count, transposed)
+
+    def _note(self, space: Space, kind: Access, helper: memory.Access) -> None:
+        self.seen.append((space, kind, helper.bytes))
+        self.helpers.append(helper)
+
+
+def forms(row: Row) -> Iterator[tuple[Instruction, Form]]:
+    for opcode in some_opcodes_of(row, 40):
+        mnemonic, *modifiers = opcode.split(".")
+        form = find_form(mnemonic, tuple(modifiers))
+        assert form is not None
+        yield Instruction(mnemonic, tuple(modifiers), (), None, 1), replace(form, immediates=(8,))
+
+
+def carry_out(row: Row, form: Form) -> AccessingMachine:
+    machine = AccessingMachine()
+    count = form.elements if row.effect is Effect.STORE or row.effect is Effect.ATOMIC else 1
+    sources = [slot for slot in row.operands if not slot.is_destination]
+    vectors = [slot for slot in sources if slot.may_be_vector]
+    row.meaning(machine, form, *[VARYING] * (len(sources) - len(vectors) + count * len(vectors)))
+    return machine
+
+
+# --- Effects ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in TABLE if row.effect.has_meaning], ids=lambda row: row.syntax.partition(" ")[0]
+)
+def test_accesses_are_those_of_the_meaning(row: Row) -> None:
+    for _, form in forms(row):
+        told = [(space, kind, form.lane_bytes) for space, kind in form.accesses]
+        assert carry_out(row, form).seen == told
+
+
+@pytest.mark.parametrize("row", ACCESSING, ids=lambda row: row.syntax.partition(" ")[0])
+def test_kernels_are_linked_with_the_helpers_that_meanings_ask_for(row: Row) -> None:
+    address = Bound(Address(Register("%rd1"), 0), U64, is_address=True)
+    for instruction, form in forms(row):
+        units = units_for([BoundInstruction(instruction, form, (), (address,))])
+        linked = {symbol for unit in units for symbol in unit.symbols}
+        assert {helper.name for helper in carry_out(row, form).helpers} <= linked
+        assert {part.name for helper in carry_out(row, form).helpers for part in memory.needed_by(helper)} <= linked
+
+
+@pytest.mark.parametrize("effect", Effect, ids=lambda effect: effect.value.name)
+def test_columns_of_effects_agree(effect: Effect) -> None:
+    assert effect.has_meaning or not effect.accesses, "executors that know no meaning know no access"
+    assert not effect.ends_block or not (effect.has_meaning or effect.has_destination)
+    assert not effect.leaves or effect.ends_block
+    assert not effect.waits or effect.is_block_barrier
+    assert not effect.combines or (effect.waits and effect.has_destination)
+    assert effect.observes is Observation.NOTHING or any(kind != "store" for _, kind in effect.accesses)
+    assert effect is Effect.HOST_CALL or any(row.effect is effect for row in TABLE), "an effect of no row"
+
+
+def mnemonics(rows: Iterator[Row]) -> set[str]:
+    return {row.mnemonic for row in rows}
+
+
+def test_columns_name_what_the_manual_names() -> None:
+    assert {effect.value.name for effect in Effect if effect.writes} == {"store", "atomic", "copy"}
+    strong = {"ld.volatile", "ld.mmio", "ld.order", "atom", "red"}  # 9.7.9.8: no plain load is
+    seen = {r.syntax.partition("{")[0].split(".scope")[0] for r in TABLE if r.observes is Observation.STRONG}
+    assert {name.split(".relaxed")[0] for name in seen} == strong
+    unseen = [row for row in TABLE if row.effect is Effect.LOAD and row.observes is Observation.NOTHING]
+    assert unseen == [row for row in TABLE if row.effect is Effect.LOAD and "nc" in row.literals]  # 9.7.9.9
+    assert mnemonics(row for row in TABLE if row.aligned) == {"bar"}  # 9.7.13.1
+    assert mnemonics(row for row in TABLE if row.converts_addresses) == {"cvta"}  # 9.7.9.20
+    assert {(row.mnemonic, row.operation) for row in TABLE if row.operation} == {("atom", "cas")}
+
+
+@pytest.mark.parametrize(
+    ("opcode", "observes"),
+    [
+        ("ld.global.u32", Observation.WEAK), ("ld.shared.u32", Observation.WEAK), ("ld.u32", Observation.WEAK),
+        ("ld.volatile.shared.u32", Observation.STRONG), ("ld.acquire.gpu.u32", Observation.STRONG),
+        ("ld.global.nc.u32", Observation.NOTHING), ("ld.param.u32", Observation.NOTHING),
+        ("ld.const.u32", Observation.NOTHING), ("ld.volatile.local.u32", Observation.NOTHING),
+        ("ld.param::func.u32", Observation.WEAK), ("atom.add.u32", Observation.STRONG),
+        ("st.global.u32", Observation.NOTHING), ("add.u32", Observation.NOTHING),
+    ],
+)  # fmt: skip
+def test_what_results_tell_of_other_threads(opcode: str, observes: Observation) -> None:
+    mnemonic, *modifiers = opcode.split(".")
+    form = find_form(mnemonic, tuple(modifiers))
+    assert form is not None
+    assert form.observes is observes
+
+
+@pytest.mark.parametrize(
+    ("opcode", "aligned"), [("bar.sync", True), ("barrier.sync", False), ("barrier.sync.aligned", True)]
+)
+def test_barriers_of_whole_warps(opcode: str, aligned: bool) -> None:
+    mnemonic, *modifiers = opcode.split(".")
+    barrier = bind(Instruction(mnemonic, tuple(modifiers), (Register("%r1"),), None, 1)).barrier
+    assert barrier is not None
+    assert barrier.aligned is aligned
+
+
+# --- Spaces -------------------------------------------------------------------------------------------------------
+
+
+def reached() -> set[Space]:
+    """The spaces that some row's accesses reach."""
+    return {space for row in ACCESSING for _, form in forms(row) for space, _ in form.accesses}
+
+
+def test_every_space_that_rows_reach_has_its_ways() -> None:
+    assert reached() == {GLOBAL, CONST, PARAM, SHARED, LOCAL, FRAME, GENERIC}
+    for space in reached():
+        assert space.helper in WAYS, f"lower/memory/general.py has no way for {space}"
+        for site in space.sites:
+            assert site.helper in WAYS, f"{space} reaches {site}, which has no way"
+            assert not site.reaches, f"{site} is a site, and has sites of its own"
+    assert memory.WINDOWS.keys() | SHORT_WAYS.keys() <= WAYS.keys()
+    for window in memory.WINDOWS.values():
+        assert {window.base, window.size} <= set(Context.names())
+
+
+def test_spaces_are_told_apart() -> None:
+    assert len({space.name for space in SPACES}) == len(SPACES)
+    assert len(BY_MODIFIER) == sum(len(space.modifiers) for space in SPACES)
+    assert BY_MODIFIER["shared::cta"] is SHARED
+    assert BY_MODIFIER["shared::cluster"] is CLUSTER
+    assert BY_MODIFIER["param::entry"] is PARAM
+    assert BY_MODIFIER["param::func"] is FRAME
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_a_space_stays_itself(space: Space) -> None:
+    assert pickle.loads(pickle.dumps(space)) is space
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_requests_count_into_counters_that_there_are(space: Space) -> None:
+
+    for kind in () if space.counted_as is None else ("load", "store", "atomic"):
+        assert f"{space.counted_as}.{kind}.requests" in COUNTED
+        assert f"{space.counted_as}.{kind}.bytes" in COUNTED
+        assert space.cost is None or f"{space.counted_as}.{kind}.{space.cost.value}" in COUNTED
+
+
+def test_generic_addresses_reach_the_space_of_their_window() -> None:
+    for space in (SHARED, LOCAL):
+        assert space_at(space.window) is space
+        assert space_at(space.window + (1 << 32) - 1) is space
+        assert space_at(space.window - 1) is not space
+        assert space_at(space.window + (1 << 32)) is not space
+    assert space_at(0) is GLOBAL
+    assert space_at(PARAM.window) is GLOBAL, "parameters are read as a storage of the launch"
+
+
+@pytest.mark.parametrize("space", sorted(reached(), key=str), ids=str)
+@pytest.mark.parametrize("address", [UNIFORM, VARYING], ids=["uniform", "varying"])
+def test_loads_are_as_uniform_as_the_table_says(space: Space, address: Uniformity) -> None:
+    module = ir.Module()
+    e = start_function(module, "kernel", VOID, [POINTER, POINTER, POINTER, I64])
+    context, warp, site, place = e.function.args
+    machine = LlvmMachine(e, context, warp)
+    machine.site, machine.parameter_bytes = site, 64
+    where = Value(place, True) if address is UNIFORM else Value(e.splat(place), False)
+    (loaded,) = machine.load(space, U32, where, 1)
+    (promised,) = UniformityMachine().load(space, U32, address, 1)
+    assert loaded.uniform == (promised == UNIFORM)
+
+
+def test_a_row_names_no_space_that_the_table_has_not() -> None:
+    groups = {"space": "global shared::nosuch"}
+    with pytest.raises(ValueError, match="the table of spaces has no shared::nosuch"):
+        add_row("ld.space.u32 d, [a]:u64", section="1", pipe=Pipe.LOAD_STORE, groups=groups)(_no_meaning)
+    assert find_form("ld", ("shared::nosuch", "u32")) is None
+
+
+def _no_meaning() -> None:
+    """Nothing."""
+
+
+@pytest.mark.parametrize("opcode", ["ld.shared::cluster.u32", "st.shared::cluster.u32", "atom.shared::cluster.add.u32"])
+def test_the_shared_memory_of_other_blocks_is_refused(opcode: str) -> None:
+    mnemonic, *modifiers = opcode.split(".")
+    with pytest.raises(UnsupportedInstruction, match=f"'{opcode}' is not supported"):
+        bind(Instruction(mnemonic, tuple(modifiers), (), None, 1))
+
+
+# --- What has no row ----------------------------------------------------------------------------------------------
+
+
+def test_ways_round_are_told_of_instructions_without_a_row() -> None:
+    assert WAYS_ROUND.keys().isdisjoint(row.mnemonic for row in TABLE)
+
+
+@pytest.mark.parametrize("opcode", ["ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "ldmatrix.sync.aligned.m8n8.x2"])
+def test_another_form_of_ldmatrix_is_not_told_of_tensor_cores(opcode: str) -> None:
+    mnemonic, *modifiers = opcode.split(".")
+    with pytest.raises(UnsupportedInstruction, match=f"'{opcode}' is not supported") as caught:
+        bind(Instruction(mnemonic, tuple(modifiers), (), None, 1))
+    assert caught.value.hint == "`triptych instructions` lists what is supported"
+    with pytest.raises(UnsupportedInstruction) as caught:
+        bind(Instruction("mma", ("sync", "aligned"), (), None, 1))
+    assert "tensor cores" in (caught.value.hint or "")
