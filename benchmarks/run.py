@@ -16,6 +16,7 @@ from rich.table import Table
 
 import compile_time
 import divergence
+import families
 import import_time
 import launch_overhead
 import memory_growth
@@ -31,6 +32,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "compile_time": compile_time.measure,
     "memory_growth": memory_growth.measure,
     "divergence": divergence.measure,
+    "families": families.measure,
     "vec_add": vec_add.measure,
     "sgemm": sgemm.measure,
 }

@@ -1,10 +1,11 @@
-"""The page of coverage: the PTX that compilers wrote for the kernels in `tests/data/ptx`, and which of it runs."""
+"""The page of coverage: which of the PTX in `tests/data/ptx` runs, and what kernels of public repositories gave."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from generators import public_kernels
 from generators.markdown import code, table
 from triptych import gpu
 from triptych.core.errors import UnsupportedFeature, UnsupportedInstruction
@@ -15,6 +16,8 @@ PTX = Path(__file__).resolve().parents[2] / "tests" / "data" / "ptx"
 
 _HEAD = """\
 # Coverage
+
+## Recorded PTX
 
 What compilers write is the measure of the instruction table. `tests/data/ptx` keeps the PTX that NVRTC and Triton wrote
 for the kernels beside it. {runs} of {total} kernels have a row for every instruction and ask for nothing else that the
@@ -28,7 +31,7 @@ def page() -> str:
     rows = list(_kernels())
     runs = sum(row[-1] == "runs" for row in rows)
     head = _HEAD.format(runs=runs, total=len(rows))
-    return head + table(("PTX", "target", "kernel", "status"), rows).rstrip() + "\n"
+    return (head + table(("PTX", "target", "kernel", "status"), rows) + public_kernels.section()).rstrip() + "\n"
 
 
 def _kernels() -> Iterator[tuple[str, str, str, str]]:

@@ -30,6 +30,7 @@ from triptych.core.plan import (
     Plan,
     Program,
     Scalar,
+    SetVariable,
     Struct,
     fields_of,
 )
@@ -63,6 +64,7 @@ def random_plan(seed: int) -> Plan:
         Fill(handle(storages[1], 16), values.uniform(-9, 9)),
         Fill(handle(storages[1], 16, dtype="s32"), values.randrange(-9, 9)),
         Copy(handle(storages[2], 4, 4), handle(storages[1], 4, 4)),
+        SetVariable("p", "v", 4, (Struct(b"abc"), handle(storages[3], 2), Scalar(F32, values.uniform(-9, 9)))),
         launch,
         Choose(("a", "b"), (Plan((launch,)), Plan((launch, launch), {"q": PROGRAM}))),
     ]
@@ -133,11 +135,16 @@ def test_the_form_is_pinned() -> None:
         launch,
         Choose(("x", "y"), (Plan((launch,)), Plan((launch, launch), {"q": PROGRAM}))),
     )
-    assert {type(node) for node in nodes} == set(NODES.values())
+    later = SetVariable("p", "v", 8, (Struct(b"ab"), handle(a, 2, offset=4), Scalar(F32, 1.5)))
+    assert {type(node) for node in (*nodes, later)} == set(NODES.values())
     plan = Plan(nodes, {"p": PROGRAM}, (handle(a, 3),), (handle(b, 4),))
     assert digest(plan) == "0f9335de847d13915aa9df14a3ac9bb12487d968362f93c0c848ddba3b72d959"
     assert unpack(pack(plan)) == plan
     assert plan.made == {b, host}
+    assert (
+        digest(replace(plan, nodes=(later, *nodes)))
+        == "16206d257e5c9a1400f8bf3c07323eb0ad26801e9362e4fba62ff7b8f4c2c0d9"
+    )
 
 
 @pytest.mark.parametrize("kind", NODES.values(), ids=lambda kind: kind.__name__)
@@ -232,6 +239,11 @@ def test_inconsistent_plans_are_refused() -> None:
     check("1 labels for 0 alternatives", Choose(("x",), ()))
     check("2 alternatives are called 'x'", Choose(("x", "y", "x"), (Plan(()),) * 3))
     check(r"node 0\.1\.0 \(fill\)", Choose(("x", "y"), (Plan(()), Plan((Fill(handle(storage, 99), 0),)))))
+    check("no program 'q'; the plan has: p", SetVariable("q", "v", 0, ()))
+    check("variable 'v': offset -1", SetVariable("p", "v", -1, ()))
+    check("variable 'v': 300 is no u8", SetVariable("p", "v", 0, (Scalar(DTYPES["u8"], 300),)))
+    check("bytes 60 to 68", SetVariable("p", "v", 0, (handle(storage, 2, offset=60),)))
+    check("at most 1048576 may come from the host", SetVariable("p", "v", 0, (Struct(bytes(CONSTANT_LIMIT + 1)),)))
     big = space.place("big", CONSTANT_LIMIT + 1)
     check("at most 1048576 may come from the host", Constant(big, bytes(big.size)))
 

@@ -184,6 +184,29 @@ def test_dtypes_that_do_not_fit(ctype: str, dtype: np.typing.DTypeLike, expected
         one("u64", np.zeros(4, dtype), ctype)
 
 
+@pytest.mark.parametrize(
+    ("ctype", "array", "hint"),
+    [
+        (
+            "uint4*", np.zeros(32, np.uint8),
+            "convert the values with .astype(np.uint32), or have the same bytes taken for uint32 with .view(np.uint32)",
+        ),
+        (
+            "const int*", np.zeros((3, 8), np.int8),
+            "convert the values with .astype(np.int32), or have the same bytes taken for int32 with .view(np.int32)",
+        ),
+        ("uint*", np.zeros(31, np.uint8), "convert the values with .astype(np.uint32)"),
+        ("uint*", np.zeros((8, 2), np.uint8), "convert the values with .astype(np.uint32)"),
+        ("__nv_bfloat16*", np.zeros(3, np.float64), "convert the values with .astype(ml_dtypes.bfloat16), or have the"
+         " same bytes taken for bfloat16 with .view(ml_dtypes.bfloat16)"),
+    ],
+)  # fmt: skip
+def test_other_elements_get_both_ways_out(ctype: str, array: np.ndarray, hint: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(ArgumentError) as caught:
+        one("u64", array, ctype)
+    assert caught.value.hint == hint
+
+
 def test_without_the_source_any_dtype_passes() -> None:
     assert isinstance(one("u64", np.zeros(4, np.float64)), Handle)
 

@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import triptych as tt
 from triptych.core.errors import CompileError, UnknownName, UnsupportedInstruction, UsageError
 from triptych.core.settings import scope
+from triptych.core.source import BUILT_IN_HEADER
 from triptych.languages.cuda import nvrtc
 from triptych.languages.cuda.compiling import CACHE_KIND, check_options, listed
 from triptych.languages.cuda.includes import included_files
@@ -233,6 +235,60 @@ def test_header_beside_the_file_is_found(tmp_path: Path) -> None:
     (tmp_path / "value.h").write_text("#define VALUE 77\n")
     (tmp_path / "k.cu").write_text('#include "value.h"\nextern "C" __global__ void k(int *p) { *p = VALUE; }\n')
     assert ", 77;" in tt.cuda.compile(tmp_path / "k.cu", arch=TARGET).ptx
+
+
+def test_a_kernel_of_a_header_has_its_parameters_names(tmp_path: Path) -> None:
+    folder = tmp_path / "include"
+    folder.mkdir()
+    (folder / "kernels.cuh").write_text(
+        'extern "C" __global__ void fill(float *values, int count) { *values = count; }'
+    )
+    (tmp_path / "own.cuh").write_text('extern "C" __global__ void copy(int *to, int *from); __global__ void b(int x);')
+    path = tmp_path / "k.cu"
+    own = 'extern "C" __global__ void copy(int *target, int *source) { *target = *source; }\n'
+    path.write_text(f'#include <kernels.cuh>\n#include "own.cuh"\n{own}')
+    module = tt.cuda.compile(path, arch=TARGET, options=["-I", str(folder)])
+    assert module["fill"].signature == "fill(float* values, int count)"
+    assert module["copy"].signature == "copy(int* target, int* source)"
+    with pytest.raises(tt.ArgumentError, match=r"argument 1 \(count\): expected int, got str"):
+        module["fill"][1, 1](None, "3")
+
+
+@pytest.mark.parametrize(
+    ("header", "advice"),
+    [
+        ("curand_extra_kernel.h", "pip install nvidia-curand"),
+        ("cublas_extra.h", "pip install nvidia-cublas"),
+        ("cooperative_groups/extra.h", "pip install nvidia-cuda-runtime"),
+        ("cub/extra.cuh", "pip install nvidia-cuda-cccl"),
+        ("crt/extra.h", "pip install nvidia-cuda-crt"),
+        ("mine/helpers.cuh", "options=['-I', 'folder'], where 'folder/mine/helpers.cuh' is the file"),
+    ],
+)
+def test_a_header_that_is_not_there_gets_advice(header: str, advice: str) -> None:
+    with pytest.raises(CompileError, match="source file") as caught:
+        tt.cuda.compile(f"#include <{header}>\n__global__ void k() {{}}\n", arch=TARGET)
+    assert caught.value.hint is not None
+    assert advice in caught.value.hint
+    assert caught.value.where is not None
+    assert caught.value.where.text.startswith("#include <") or caught.value.where.line == 1
+
+
+def test_no_built_in_header_is_shown_by_a_path() -> None:
+    source = """
+        __device__ float look(cudaTextureObject_t texture, float x) { return tex1D<float>(texture, x); }
+        extern "C" __global__ void k(float *out, cudaTextureObject_t texture) { *out = look(texture, 0.5f); }
+    """
+    module = tt.cuda.compile(source, arch=TARGET)
+    assert f'"{BUILT_IN_HEADER}"' in module.ptx
+    assert f"/{BUILT_IN_HEADER}" not in module.ptx
+    with pytest.raises(tt.TriptychError) as caught:
+        module["k"][1, 1](np.zeros(1, np.float32), 0)
+    where = caught.value.where
+    assert where is not None
+    assert where.file == __file__
+    assert "tex1D<float>" in where.text
+    assert BUILT_IN_HEADER not in str(caught.value)
 
 
 def test_header_named_by_a_macro_is_never_cached(tmp_path: Path, cache_folder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from triptych.core.errors import UsageError
 from triptych.languages.cuda import toolkit as module
-from triptych.languages.cuda.toolkit import Toolkit, toolkit
+from triptych.languages.cuda.toolkit import Toolkit, toolkit, where_to_get
 
 
 @pytest.fixture
@@ -42,6 +42,14 @@ def test_wheels_of_cuda_12(site: Path) -> None:
     found = toolkit()
     assert found.library == site / "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
     assert found.includes == (site / "nvidia/cuda_runtime/include", site / "nvidia/cuda_cccl/include")
+
+
+def test_wheels_of_cuda_12_with_other_libraries(site: Path) -> None:
+    make(site / "nvidia", ["cuda_nvrtc/lib/libnvrtc.so.12", "cuda_cccl/include/nv/target"])
+    make(site / "nvidia", ["curand/include/curand_kernel.h", "cublas/include/cublas_v2.h"])
+    assert site / "nvidia/curand/include" in toolkit().includes
+    assert site / "nvidia/cublas/include" in toolkit().includes
+    assert "pip install nvidia-cufft-cu12 " in where_to_get("cufft.h")
 
 
 def test_newest_wheel_goes_first(site: Path) -> None:

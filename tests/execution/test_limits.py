@@ -30,9 +30,9 @@ H100 = chip("h100")
 FITS = Launch("p", "k", (1, 1, 1), (1024, 1, 1), ())
 
 
-def refused(launch: Launch, kernel: Kernel | None = None, on: GpuChip = H100) -> str:
+def refused(launch: Launch, kernel: Kernel | None = None, on: GpuChip = H100, target: str | None = None) -> str:
     with pytest.raises(LaunchError) as caught:
-        check_launch(launch, kernel or Kernel(), on)
+        check_launch(launch, kernel or Kernel(), on, target)
     return caught.value.message
 
 
@@ -63,7 +63,7 @@ def test_launches_at_the_limits_fit(launch: Launch) -> None:
         (replace(FITS, grid=(1, 1, 0)), "z must lie between 1 and 65535"),
         (replace(FITS, shared_bytes=-1), "-1 bytes of dynamic shared memory"),
         (replace(FITS, shared_bytes=300_000), r"300000 bytes .*; a block on h100 has at most 232448"),
-        (replace(FITS, cluster=(16, 1, 1), grid=(16, 1, 1)), "has 16 blocks; at most 8"),
+        (replace(FITS, cluster=(16, 2, 1), grid=(16, 2, 1)), "has 32 blocks; h100 has at most 16"),
         (replace(FITS, cluster=(2, 1, 1), grid=(3, 1, 1)), "is no multiple of the cluster"),
         (replace(FITS, cooperative=True, grid=(300, 1, 1)), "has 300 blocks; h100 holds at most 264"),
     ],
@@ -89,9 +89,19 @@ def test_the_cluster_that_the_kernel_was_compiled_for() -> None:
     )
     assert "grid (1, 1, 1) is no multiple of the cluster (2, 1, 1)" in refused(FITS, pairs)
     assert "cluster (2, 1, 1): t4 has no clusters" in refused(two, pairs, chip("t4"))
+    assert "was compiled for sm_80, which has no clusters" in refused(two, pairs, target="sm_80")
+    check_launch(two, pairs, H100, "sm_90a")
+    check_launch(FITS, Kernel(), H100, "sm_80")
     needs = Kernel(needs_cluster=True)
     assert "must be launched with a cluster (.explicitcluster)" in refused(two, needs)
     check_launch(replace(two, cluster=(2, 1, 1)), needs, H100)
+
+
+@pytest.mark.parametrize(("name", "most"), [("h100", 16), ("h200", 16), ("b200", 16), ("rtx5090", 8)])
+def test_the_largest_cluster(name: str, most: int) -> None:
+    check_launch(replace(FITS, cluster=(most, 1, 1), grid=(most, 1, 1)), Kernel(), chip(name))
+    larger = replace(FITS, cluster=(2 * most, 1, 1), grid=(2 * most, 1, 1))
+    assert f"has {2 * most} blocks; {name} has at most {most}" in refused(larger, on=chip(name))
 
 
 def test_static_shared_memory_counts() -> None:

@@ -84,6 +84,7 @@ def run_both(
     only: str = "",
     counted: bool = True,
     cooperative: bool = False,
+    cluster: Grid | int = 1,
 ) -> Outcome:
     """Runs a kernel on both executors; the arrays given stay as they are. Fails where the two disagree.
 
@@ -94,7 +95,7 @@ def run_both(
     arguments, fast = place(given, AddressSpace())
     _, slow = place(given, AddressSpace())
     launch = Launch(
-        "program", entry, three(grid), three(block), tuple(arguments), shared_bytes, cooperative=cooperative
+        "program", entry, three(grid), three(block), tuple(arguments), shared_bytes, three(cluster), cooperative
     )
     if only == "oracle":
         run_launch_slowly(program, launch, slow)

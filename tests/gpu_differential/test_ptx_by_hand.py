@@ -27,12 +27,12 @@ ret;
 """
 
 
-def run(body: str, *, block: int = BLOCK, module: str = "", shared_bytes: int = 0, counted: bool = True) -> list[int]:
+def run(body: str, *, block: int = BLOCK, module: str = "", shared_bytes: int = 0) -> list[int]:
     """What the kernel's threads leave in `out`; it reads random integers below 10."""
     values = np.random.default_rng(len(body)).integers(0, 10, block, np.uint32)
     text = kernel(body, module=module)
     out = np.zeros(block, np.uint64)
-    outcome = run_both(text, "kernel", 1, block, values, out, shared_bytes=shared_bytes, counted=counted)
+    outcome = run_both(text, "kernel", 1, block, values, out, shared_bytes=shared_bytes)
     return [int(x) for x in outcome.arrays[1]]
 
 
@@ -192,6 +192,29 @@ def test_ldmatrix_uses_the_addresses_of_the_first_lanes_alone(number: int, trans
     )
 
 
+_MATRIX = """
+    mov.u32 %r2, tiles; mad.lo.u32 %r3, %r0, 16, %r2; st.shared.v4.u32 [%r3], {%r0, %r1, %r0, %r1}; bar.sync 0;
+    """
+
+
+def test_ldmatrix_without_a_space_takes_generic_addresses() -> None:
+    load = "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r4, %r5}, [%r3];"
+    to_generic = "cvt.u64.u32 %d2, %r3; cvta.shared.u64 %d2, %d2;"
+    generic = f"{to_generic} ldmatrix.sync.aligned.m8n8.x2.trans.b16 {{%r6, %r7}}, [%d2];"
+    compare = "xor.b32 %r4, %r4, %r6; xor.b32 %r5, %r5, %r7; or.b32 %r4, %r4, %r5; st.global.u32 [%d1], %r4;"
+    module = ".shared .align 16 .b8 tiles[512];"
+    assert run(_MATRIX + load + generic + compare, block=32, module=module) == [0] * 32
+
+
+@pytest.mark.parametrize("kind", [".shared", ""])
+def test_ldmatrix_finds_no_matrix_at_an_address_of_the_other_kind(kind: str) -> None:
+    window = "" if kind else "cvt.u32.u64 %r3, %d2; cvt.u64.u32 %d2, %r3;"
+    body = f"{_MATRIX} cvt.u64.u32 %d2, %r3; cvta.shared.u64 %d2, %d2; {window}"
+    load = f"ldmatrix.sync.aligned.m8n8.x1{kind}.b16 {{%r4}}, [%d2];"
+    with pytest.raises(MemoryFault, match="__shared__ read of size 16"):
+        run(body + load, block=32, module=".shared .align 16 .b8 tiles[512];")
+
+
 @pytest.mark.parametrize("size", [4, 8, 16])
 def test_asynchronous_copies_of_whole_elements_of_parts_and_of_nothing(size: int) -> None:
     kind = "cg" if size == 16 else "ca"
@@ -207,6 +230,9 @@ def test_asynchronous_copies_of_whole_elements_of_parts_and_of_nothing(size: int
     run(f"setp.lt.u32 %p1, %r1, 5; selp.b32 %r4, {size}, 0, %p1;" + body, module=module)
     run(f"min.u32 %r4, %r1, {size};" + body, module=module)
     run(f"rem.u32 %r4, %r1, {size + 3};" + body, module=module)
+    one_source = body.replace("and.b32 %r3, %r0, 15;", "mov.u32 %r3, 1;")
+    run(f"and.b32 %r4, %r0, {size};" + one_source, module=module)
+    run(f"rem.u32 %r4, %r0, {size};" + one_source, module=module)
 
 
 FAULTS = {

@@ -14,7 +14,9 @@ from triptych.gpu.syntax.names import is_special
 WORDS = {
     "%smid": 0, "%nsmid": 1, "%cluster_ctaid.x": 0, "%cluster_nctaid.y": 1, "%cluster_ctarank": 0,
     "%cluster_nctarank": 1, "%nclusterid.x": 3, "%nclusterid.z": 1, "%clusterid.y": 0, "%nwarpid": 2,
-    "%envreg0": 0, "%envreg31": 0, "%total_smem_size": 256 + 96, "%dynamic_smem_size": 96,
+    "%envreg0": 0, "%envreg31": 0, "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 288,
+    "%reserved_smem_offset_cap": 1024, "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 0,
+    "%total_smem_size": 256 + 96, "%dynamic_smem_size": 96,
 }  # fmt: skip
 GRID, BLOCK, DYNAMIC = 3, 48, 96
 

@@ -9,7 +9,9 @@ from waiting_kernels import LOCKS, after_locks
 
 import triptych as tt
 
-SOURCE = LOCKS + r"""
+SOURCE = (
+    LOCKS
+    + r"""
 #include <cooperative_groups.h>
 extern "C" __global__ void chain(volatile int* turn, int* y) {  // threads in descending order
   int i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
@@ -32,6 +34,7 @@ extern "C" __global__ void grid(int* y, int* z) {
   y[i] = z[i] * 2;
 }
 """
+)
 
 
 @pytest.fixture(scope="module")

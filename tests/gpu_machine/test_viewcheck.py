@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ import pytest
 import triptych as tt
 from triptych.core.launches import Finding, Severity
 from triptych.core.settings import scope
+from triptych.gpu import launch
+from triptych.gpu.lower.records import StorageRow
+from triptych.gpu.run.storage_table import StorageTable, build_storage_table
 
 SOURCE = """
 extern "C" __global__ void fill(float* x, int first, int count) {
@@ -79,6 +83,26 @@ def test_it_can_be_left_out(kernels: tt.cuda.CudaModule) -> None:
     with tt.profile(check="memcheck") as profile:
         kernels["fill"][1, 32](rows[1], 0, 9)
     assert profile.findings == ()
+
+
+def test_code_looks_for_views_only_where_the_check_is_in_force(
+    kernels: tt.cuda.CudaModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[set[tuple[int, int]]] = []
+
+    def build(*arguments: Any) -> StorageTable:  # noqa: ANN401  # as what it stands in for
+        table = build_storage_table(*arguments)
+        columns = [StorageRow.position(name) for name in ("view_low", "view_high")]
+        seen.append({(int(low), int(high)) for low, high in table.rows[:, columns]} - {(0, 0)})
+        return table
+
+    monkeypatch.setattr(launch, "build_storage_table", build)
+    rows = np.zeros((4, 8), np.float32)
+    kernels["fill"][1, 32](rows[1], 0, 8)
+    kernels["fill"][1, 32](rows, 0, 8)
+    with tt.profile(check="memcheck"):
+        kernels["fill"][1, 32](rows[1], 0, 8)
+    assert seen == [{(tt.data_ptr(rows[1]), tt.data_ptr(rows[2]))}, set(), set()]
 
 
 def test_the_end_of_the_array_is_still_a_fault(kernels: tt.cuda.CudaModule) -> None:

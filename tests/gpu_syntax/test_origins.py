@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triptych.core.source import SourceLocation
+from triptych.core.source import BUILT_IN_HEADER, SourceLocation
 from triptych.gpu.syntax import parse
 from triptych.gpu.syntax.ast import Instruction, Origin
 
@@ -50,6 +50,22 @@ def test_the_same_call_inlined_elsewhere_has_its_own_chain() -> None:
     .loc 2 30 9, function_name g, inlined_at 2 20 5
     """
     assert origins(body) == [at(LIBRARY, 30, (LIBRARY, 20), (USER, 7)), at(LIBRARY, 30, (LIBRARY, 20), (USER, 8))]
+
+
+def test_the_header_that_nvrtc_has_built_in_is_no_place() -> None:
+    """A texture's instruction stands in it; no such file is there to open."""
+    body = """.loc 1 7 5
+    .loc 2 20 5, function_name helper, inlined_at 1 7 5
+    .loc 3 5162 1, function_name tex1D, inlined_at 2 20 5
+    .loc 3 5156 1, function_name traits, inlined_at 3 5162 1
+    membar.cta;
+    .loc 3 9 1
+    membar.cta;
+    """
+    built_in = f'.file 3 "/a/folder/{BUILT_IN_HEADER}"\n'
+    module = parse(f"{HEADER}.entry k() {{\n{body}\nret;\n}}{FILES}{built_in}")
+    found = [one.origin for one in module.functions["k"].body or () if isinstance(one, Instruction)]
+    assert found[:2] == [at(LIBRARY, 20, (USER, 7)), at(BUILT_IN_HEADER, 9)]
 
 
 def test_false_lines_of_inline_assembly_are_dropped() -> None:

@@ -40,6 +40,10 @@ class RecordingMachine(UniformityMachine):
         self.shuffled = True
         return super().shuffle(t, a, source_lane)
 
+    def exchange(self, t: ScalarType, a: Uniformity, source_lane: Uniformity, mask: Uniformity) -> Uniformity:
+        self.shuffled = True
+        return super().exchange(t, a, source_lane, mask)
+
 
 def forms(row: Row) -> Iterator[Form]:
     for opcode in some_opcodes_of(row, 20):
@@ -103,8 +107,9 @@ def test_columns_name_what_the_manual_names() -> None:
 @pytest.mark.parametrize(
     ("opcode", "effect"),
     [
+        ("barrier.cluster.arrive", Effect.CLUSTER_ARRIVAL), ("barrier.cluster.wait.acquire", Effect.CLUSTER_WAIT),
         ("bar.sync", Effect.BLOCK_BARRIER), ("bar.warp.sync", Effect.WARP_BARRIER), ("bra.uni", Effect.BRANCH),
-        ("brx.idx", Effect.SWITCH), ("ret", Effect.END), ("ret.nosuch", Effect.END), ("trap", Effect.TRAP),
+        ("brx.idx", Effect.SWITCH), ("ret", Effect.RETURN), ("ret.nosuch", Effect.RETURN), ("trap", Effect.TRAP),
         ("nosuch.u32", Effect.NONE), ("prefetch.global.L1", Effect.ORDER), ("cp.async.wait_all", Effect.ORDER),
         ("cp.async.ca.shared.global", Effect.COPY), ("fence.sc.gpu", Effect.ORDER),
     ],

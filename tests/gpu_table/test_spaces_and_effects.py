@@ -14,8 +14,28 @@ from triptych.core.counter_table import COUNTED
 from triptych.core.errors import UnsupportedInstruction
 from triptych.core.memory_access import Access
 from triptych.gpu.isa import SPACES, TABLE, Effect, Form, Observation, Pipe, Row, Space, find_form
-from triptych.gpu.isa.binding import WAYS_ROUND, Bound, BoundInstruction, bind
-from triptych.gpu.isa.spaces import BY_MODIFIER, CLUSTER, CONST, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, space_at
+from triptych.gpu.isa.binding import (
+    WAYS_ROUND,
+    Bound,
+    BoundInstruction,
+    bind,
+    bind_in_clusters,
+    reaches_other_blocks,
+)
+from triptych.gpu.isa.effects import Carrier
+from triptych.gpu.isa.spaces import (
+    BY_MODIFIER,
+    CLUSTER,
+    CONST,
+    FRAME,
+    GENERIC,
+    GENERIC_IN_CLUSTERS,
+    GLOBAL,
+    LOCAL,
+    PARAM,
+    SHARED,
+    space_at,
+)
 from triptych.gpu.isa.table import row as add_row
 from triptych.gpu.isa.types import U32, U64, ScalarType
 from triptych.gpu.lower import memory
@@ -37,14 +57,14 @@ class AccessingMachine(UniformityMachine):
 
     def __init__(self) -> None:
         self.seen: list[tuple[Space, Access, int]] = []
-        self.helpers: list[memory.Access] = []
+        self.helpers: list[memory.HelperAccess] = []
 
     def load(self, space: Space, t: ScalarType, address: Uniformity, count: int) -> Sequence[Uniformity]:
-        self._note(space, "load", memory.Access("load", space.helper, t.bytes, count))
+        self._note(space, "load", memory.HelperAccess("load", space.helper, t.bytes, count))
         return super().load(space, t, address, count)
 
     def store(self, space: Space, t: ScalarType, address: Uniformity, values: Sequence[Uniformity]) -> None:
-        self._note(space, "store", memory.Access("store", space.helper, t.bytes, len(values)))
+        self._note(space, "store", memory.HelperAccess("store", space.helper, t.bytes, len(values)))
 
     def atomic(
         self, space: Space, operation: str, t: ScalarType, address: Uniformity, operands: Sequence[Uniformity]
@@ -54,14 +74,14 @@ class AccessingMachine(UniformityMachine):
         return super().atomic(space, operation, t, address, operands)
 
     def copy_to_shared(self, size: int, target: Uniformity, source: Uniformity, source_size: Uniformity) -> None:
-        self._note(GLOBAL, "load", memory.Access("load", GLOBAL, 4, size // 4))
-        self._note(SHARED, "store", memory.Access("store", SHARED, 4, size // 4))
+        self._note(GLOBAL, "load", memory.HelperAccess("load", GLOBAL, 4, size // 4))
+        self._note(SHARED, "store", memory.HelperAccess("store", SHARED, 4, size // 4))
 
     def load_matrix(self, address: Uniformity, count: int, transposed: bool) -> Sequence[Uniformity]:
-        self._note(SHARED, "load", memory.Access("load", SHARED, 4, 4))
+        self._note(SHARED, "load", memory.HelperAccess("load", SHARED, 4, 4))
         return super().load_matrix(address, count, transposed)
 
-    def _note(self, space: Space, kind: Access, helper: memory.Access) -> None:
+    def _note(self, space: Space, kind: Access, helper: memory.HelperAccess) -> None:
         self.seen.append((space, kind, helper.bytes))
         self.helpers.append(helper)
 
@@ -105,12 +125,14 @@ def test_kernels_are_linked_with_the_helpers_that_meanings_ask_for(row: Row) -> 
         assert {part.name for helper in carry_out(row, form).helpers for part in memory.needed_by(helper)} <= linked
 
 
-@pytest.mark.parametrize("effect", Effect, ids=lambda effect: effect.value.name)
+@pytest.mark.parametrize("effect", Effect, ids=lambda effect: effect.name)
 def test_columns_of_effects_agree(effect: Effect) -> None:
     assert effect.has_meaning or not effect.accesses, "executors that know no meaning know no access"
     assert not effect.ends_block or not (effect.has_meaning or effect.has_destination)
     assert not effect.leaves or effect.ends_block
-    assert not effect.waits or effect.is_block_barrier
+    assert not effect.ends_block or effect.carrier in (Carrier.BLOCK_END, Carrier.TRAP)
+    assert not effect.waits or effect.carrier is Carrier.BLOCK_END
+    assert not effect.waits or effect.is_block_barrier or effect is Effect.CLUSTER_WAIT
     assert not effect.combines or (effect.waits and effect.has_destination)
     assert effect.observes is Observation.NOTHING or any(kind != "store" for _, kind in effect.accesses)
     assert effect is Effect.HOST_CALL or any(row.effect is effect for row in TABLE), "an effect of no row"
@@ -121,7 +143,7 @@ def mnemonics(rows: Iterator[Row]) -> set[str]:
 
 
 def test_columns_name_what_the_manual_names() -> None:
-    assert {effect.value.name for effect in Effect if effect.writes} == {"store", "atomic", "copy"}
+    assert {effect for effect in Effect if effect.writes} == {Effect.STORE, Effect.ATOMIC, Effect.COPY}
     strong = {"ld.volatile", "ld.mmio", "ld.order", "atom", "red"}  # 9.7.9.8: no plain load is
     seen = {r.syntax.partition("{")[0].split(".scope")[0] for r in TABLE if r.observes is Observation.STRONG}
     assert {name.split(".relaxed")[0] for name in seen} == strong
@@ -129,6 +151,7 @@ def test_columns_name_what_the_manual_names() -> None:
     assert unseen == [row for row in TABLE if row.effect is Effect.LOAD and "nc" in row.literals]  # 9.7.9.9
     assert mnemonics(row for row in TABLE if row.aligned) == {"bar"}  # 9.7.13.1
     assert mnemonics(row for row in TABLE if row.converts_addresses) == {"cvta"}  # 9.7.9.20
+    assert mnemonics(row for row in TABLE if row.names_blocks) == {"mapa"}  # 9.7.9.24
     assert {(row.mnemonic, row.operation) for row in TABLE if row.operation} == {("atom", "cas")}
 
 
@@ -169,8 +192,8 @@ def reached() -> set[Space]:
 
 
 def test_every_space_that_rows_reach_has_its_ways() -> None:
-    assert reached() == {GLOBAL, CONST, PARAM, SHARED, LOCAL, FRAME, GENERIC}
-    for space in reached():
+    assert reached() == {GLOBAL, CONST, PARAM, SHARED, CLUSTER, LOCAL, FRAME, GENERIC}
+    for space in reached() | {GENERIC_IN_CLUSTERS}:
         assert space.helper in WAYS, f"lower/memory/general.py has no way for {space}"
         for site in space.sites:
             assert site.helper in WAYS, f"{space} reaches {site}, which has no way"
@@ -238,11 +261,14 @@ def _no_meaning() -> None:
     """Nothing."""
 
 
-@pytest.mark.parametrize("opcode", ["ld.shared::cluster.u32", "st.shared::cluster.u32", "atom.shared::cluster.add.u32"])
-def test_the_shared_memory_of_other_blocks_is_refused(opcode: str) -> None:
-    mnemonic, *modifiers = opcode.split(".")
-    with pytest.raises(UnsupportedInstruction, match=f"'{opcode}' is not supported"):
-        bind(Instruction(mnemonic, tuple(modifiers), (), None, 1))
+def test_generic_addresses_are_of_other_blocks_only_where_a_kernel_makes_such() -> None:
+    load = Instruction("ld", ("u32",), (Register("%r1"), Address(Register("%rd1"), 0)), None, 1)
+    assert not reaches_other_blocks([load])
+    assert reaches_other_blocks([load, Instruction("mapa", ("u64",), (), None, 2)])
+    assert bind(load).form.space is GENERIC
+    assert bind_in_clusters(load).form.space is GENERIC_IN_CLUSTERS
+    linked = [{s for unit in units_for([one]) for s in unit.symbols} for one in (bind(load), bind_in_clusters(load))]
+    assert ["triptych.load.shared::cluster.4x1" in symbols for symbols in linked] == [False, True]
 
 
 # --- What has no row ----------------------------------------------------------------------------------------------

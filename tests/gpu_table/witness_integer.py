@@ -296,3 +296,15 @@ def cvta(op: Opcode, a: int) -> tuple[Expected]:
     space = next(name.partition("::")[0] for name in op.modifiers if name != "to")
     window = _WINDOWS.get(space, 0)
     return (wrap(a - window if op.has("to") else a + window, 64),)
+
+
+def mapa(op: Opcode, a: int, rank: int) -> tuple[Expected]:
+    """Which bits name a block is the implementation's choice; 254 is a rank that no cluster has."""
+    start = 0 if op.has("shared::cluster") else SHARED_WINDOW
+    named = min(rank, 254) if 0 <= a - start < WINDOW_SIZE else 254
+    return (start + (named + 1 << 24) + (a - start) % (1 << 24),)
+
+
+def getctarank(op: Opcode, a: int) -> tuple[Expected]:
+    """The launch has clusters of one block; an address that names none is of the block itself."""
+    return (max((a & 0xFFFF_FFFF) // (1 << 24), 1) - 1,)

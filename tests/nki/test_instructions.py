@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import triptych as tt
 from triptych.execution.profile import Profile
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
@@ -64,6 +65,28 @@ def run(body: Body, inputs: Sequence[Array], *outputs: tuple[tuple[int, ...], An
 
 def same(found: Array, expected: Array) -> None:
     np.testing.assert_array_equal(np.asarray(found, np.float64), np.asarray(expected, np.float64))
+
+
+# tensor_tensor
+
+
+def test_tensor_tensor_runs_on_an_engine_that_has_the_operation() -> None:
+    a, b = np.abs(random(100, 40)) + 0.5, random(100, 40, seed=81)
+    wide = a.astype(np.float64)
+
+    def body(roots: NkiTensor, powers: NkiTensor, sums: NkiTensor, x: NkiTensor, y: NkiTensor) -> None:
+        nisa.tensor_tensor(roots, x, y, op=nl.rsqrt)
+        nisa.tensor_tensor(powers, x, y, op=nl.power)
+        nisa.tensor_tensor(sums, x, y, op=nl.add)
+
+    with tt.profile(chip="trn2") as profile:
+        roots, powers, sums = run(body, [a, b], *[((100, 40), F32)] * 3)
+    same(roots, (1 / np.sqrt(wide)).astype(F32))
+    same(powers, np.power(wide, b.astype(np.float64)).astype(F32))
+    same(sums, a + b)
+    counters = profile.launches[0].counters
+    assert counters.value("instructions.gpsimd") == 2
+    assert counters.value("instructions.vector") == 1
 
 
 # max8, nc_find_index8, nc_match_replace8

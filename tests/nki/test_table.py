@@ -11,9 +11,10 @@ import pytest
 from triptych.chips import NeuronChip, load, targets
 from triptych.core.dtypes import DTYPES
 from triptych.languages.nki import language as nl
-from triptych.neuron.isa import ROWS, hardware
+from triptych.neuron.isa import ROWS, Engine, hardware
 from triptych.neuron.isa.casts import convert
 from triptych.neuron.isa.error_function import erf, erfc
+from triptych.neuron.isa.hardware import ENGINES
 from triptych.neuron.isa.verify import merged_axes
 
 
@@ -23,6 +24,12 @@ def test_every_row_says_what_it_is() -> None:
         assert row.source.startswith("nki.isa."), name
         assert any(rule.written for rule in row.operands), name
         assert len({rule.name for rule in row.operands}) == len(row.operands), name
+
+
+def test_every_engine_has_its_columns() -> None:
+    assert set(ENGINES) == set(Engine)
+    assert [engine.value for engine in Engine if not engine.facts.reaches_psum] == ["gpsimd"]
+    assert [engine.value for engine in Engine if engine.facts.starts_anywhere] == ["dma"]
 
 
 def test_generations_grow() -> None:

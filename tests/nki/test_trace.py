@@ -23,7 +23,7 @@ from triptych.languages.nki import nki
 from triptych.languages.nki.captures import Capture
 from triptych.languages.nki.tensors import NkiTensor
 from triptych.neuron import run_launch
-from triptych.neuron.isa import from_json, to_json
+from triptych.neuron.isa import from_json, hardware, to_json, verify
 
 SPACE = AddressSpace()
 
@@ -239,6 +239,31 @@ def test_damaged_traces(damage: Callable[[dict[str, Any]], None], error: type[Tr
     with pytest.raises(error) as caught:
         call.launch(program)
     assert message in str(caught.value)
+
+
+@nki.jit
+def two_operations(a: NkiTensor) -> NkiTensor:
+    out = nl.ndarray((32, 16), dtype=nl.float32, buffer=nl.shared_hbm)
+    data = nl.load(a)
+    scaled = nl.ndarray((32, 16), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(scaled, data, nl.multiply, 2.0)
+    nisa.scalar_tensor_tensor(scaled, scaled, nl.add, 1.0, nl.multiply, data)
+    nisa.tensor_tensor_scan(scaled, scaled, data, 0.0, nl.multiply, nl.add)
+    nl.store(out, scaled)
+    return out
+
+
+@pytest.mark.parametrize("operation", ["scalar_tensor_tensor", "tensor_tensor_scan"])
+def test_only_tensor_scalar_does_without_a_second_operation(operation: str) -> None:
+    text = two_operations.capture(np.zeros((32, 16), np.float32)).program.text
+    trace = from_json(text)
+    limits = hardware(trace.target)
+    for instruction in trace.programs[0]:
+        verify(instruction, trace.tensors, limits, trace.generation)
+    assert next(one for one in trace.programs[0] if one.operation == "tensor_scalar").attributes["op1"] is None
+    whole = next(one for one in trace.programs[0] if one.operation == operation)
+    with pytest.raises(TypeError, match=f"{operation}: attribute 'op1' is None; expected a str"):
+        verify(replace(whole, attributes={**whole.attributes, "op1": None}), trace.tensors, limits, trace.generation)
 
 
 def test_other_programs() -> None:

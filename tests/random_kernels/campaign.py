@@ -142,7 +142,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first kernel")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="when to stop, whatever has run")
     parser.add_argument("--minimise-seconds", type=float, default=300, help="for each new kind of mismatch")
-    parser.add_argument("--failures", type=Path, default=Path("random-kernel-failures"), help="folder of what fails")
+    parser.add_argument(
+        "--failures", type=Path, default=Path(tempfile.gettempdir(), "random-kernels"), help="folder of what fails"
+    )
     given = parser.parse_args()
     totals = run_campaign(given.instructions, given.seed, given.failures, given.seconds, given.minimise_seconds)
     return 1 if totals.mismatches else 0

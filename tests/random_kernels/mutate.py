@@ -9,6 +9,7 @@ import argparse
 import random
 import re
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
@@ -217,7 +218,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first mutant")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="when to stop")
     parser.add_argument("--launch-every", type=int, default=8, help="of so many mutants, one is compiled and launched")
-    parser.add_argument("--failures", type=Path, default=Path("mutant-failures"), help="folder of what fails")
+    parser.add_argument(
+        "--failures", type=Path, default=Path(tempfile.gettempdir(), "mutants"), help="folder of what fails"
+    )
     given = parser.parse_args()
     kinds = run_campaign(given.mutants, given.seed, given.seconds, given.failures, given.launch_every)
     print(f"{sum(kinds.values())} mutants")

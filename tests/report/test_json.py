@@ -18,6 +18,7 @@ from triptych.core.launches import Finding
 from triptych.core.memory_access import MemoryAccess
 from triptych.core.source import SourceLocation
 from triptych.report import document, dumps, is_clean, schema
+from triptych.report.facts import FACTS
 
 
 def whole() -> dict[str, Any]:
@@ -165,6 +166,9 @@ def test_a_notice_alone_is_clean(severity: Severity, clean: bool) -> None:
 
 def test_the_schema_has_the_tables_languages_severities_and_provenances() -> None:
     definitions = schema()["$defs"]
-    assert definitions["launch"]["properties"]["language"]["enum"] == list(LANGUAGES)
+    launch = definitions["launch"]
+    assert launch["required"] == list(launch["properties"])
+    assert FACTS.keys() <= launch["properties"].keys()
+    assert launch["properties"]["language"]["enum"] == list(LANGUAGES)
     assert definitions["finding"]["properties"]["severity"]["enum"] == [one.value for one in Severity]
     assert definitions["counter"]["properties"]["provenance"]["enum"] == [one.value for one in Provenance]

@@ -72,7 +72,8 @@ SYNCCHECK = Check(
     Severity.ERROR,
     _GPU_ALWAYS,
     "Barriers that are misused: a number that no barrier of a block has, threads that are no whole warps, or threads"
-    " that wait at one barrier for different numbers of others. Those that wait for ever are `deadlock`'s.",
+    " that wait at one barrier for different numbers of others. Those that wait for ever are `deadlock`'s. As warnings,"
+    " lanes that a membermask of their own does not name, and shuffles from lanes that do not take part.",
 )
 INITCHECK = Check(
     "initcheck", Severity.ERROR, _NEURON_DEFAULT, "Stores to HBM of data that come from memory that was never written."

@@ -84,7 +84,7 @@ _model = partial(CounterRow, "model", Provenance.MODELLED)
 
 _PIPES = ("int", "fp32", "fp64", "fp16", "special", "convert", "move", "load_store", "warp", "control")
 _KINDS = ("load", "store", "atomic")
-_SPACES = ("global", "shared", "local")
+_SPACES = ("global", "shared", "shared.cluster", "local")
 _ENGINES = ("tensor", "vector", "scalar", "gpsimd", "dma", "sync")
 _ELEMENT_ENGINES = ("vector", "scalar", "gpsimd")
 
@@ -104,7 +104,10 @@ _GPU: Sequence[CounterRow] = (
         {"dtype": ("bf16", "f16", "f32", "f64")},
     ),
     _gpu(
-        "<space>.<kind>.requests", "requests", "Memory instructions, by warp.", {"space": _SPACES, "kind": _KINDS},
+        "<space>.<kind>.requests", "requests",
+        "Memory instructions, by warp. `shared.cluster` are those at `shared::cluster` addresses and at generic ones"
+        " that name a block of the cluster, be it the thread's own; `shared` has none of them.",
+        {"space": _SPACES, "kind": _KINDS},
         nsight={
             "global.load.requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
             "global.store.requests": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",

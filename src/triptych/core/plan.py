@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import get_args, get_type_hints
 
+import numpy as np
+
 from triptych.core.dtypes import DType
 from triptych.core.handles import Handle, Storage
 from triptych.core.languages import Language
@@ -57,6 +59,17 @@ class Struct:
 Argument = Handle | Scalar | Struct
 
 
+def bytes_of(argument: Argument) -> bytes:
+    """What a device sees of an argument: an array's address, a number's bytes."""
+    match argument:
+        case Handle():
+            return argument.data_ptr().to_bytes(8, "little")
+        case Struct(data):
+            return data
+        case Scalar(dtype, value):
+            return np.array(value).astype(dtype.numpy).tobytes()
+
+
 class NodeKind(ABC):
     """What all kinds of nodes say of themselves."""
 
@@ -71,6 +84,11 @@ class NodeKind(ABC):
     @abstractmethod
     def makes(self) -> tuple[Storage, ...]:
         """The storages that it makes itself; all others must be there before it."""
+
+    @property
+    def called(self) -> tuple[tuple[Handle, str], ...]:
+        """What the author calls those of its handles that have a name. A claim, for names of storages."""
+        return ()
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -173,11 +191,52 @@ class Constant(NodeKind):
         """The bytes must be the storage's, and few."""
         if len(self.data) != self.storage.size:
             yield f"{len(self.data)} bytes for a storage of {self.storage.size}"
-        if len(self.data) > CONSTANT_LIMIT:
-            yield (
-                f"{len(self.data)} bytes of host data; at most {CONSTANT_LIMIT} may come from the host:"
-                " compute the values in a kernel"
-            )
+        yield from _too_many(len(self.data))
+
+
+@dataclass(frozen=True, slots=True)
+class SetVariable(NodeKind):
+    """The host stores `values`, one behind the other, into a variable of a program (at most `CONSTANT_LIMIT` bytes).
+
+    A handle among them is the array's address: a pointer.
+    """
+
+    program: str
+    """The program's name in the plan."""
+    variable: str
+    """As the program's text has it: of C++, the mangled name."""
+    offset: int
+    """Bytes from where the variable begins."""
+    values: tuple[Argument, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the values."""
+        return len(b"".join(map(bytes_of, self.values)))
+
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        """Those that it makes pointers to."""
+        return tuple(value for value in self.values if isinstance(value, Handle))
+
+    @property
+    def called(self) -> tuple[tuple[Handle, str], ...]:
+        """What it points to, as the variable is called."""
+        return tuple((handle, self.variable) for handle in self.handles)
+
+    @property
+    def makes(self) -> tuple[Storage, ...]:
+        """None."""
+        return ()
+
+    def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
+        """The program must be known, the offset not negative, the bytes few, and a scalar a value of its type."""
+        yield from _unknown(self.program, programs)
+        if self.offset < 0:
+            yield f"variable '{self.variable}': offset {self.offset}"
+        for value in self.values:
+            yield from _no_value(value, f"variable '{self.variable}'")
+        yield from _too_many(self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +275,18 @@ class Launch(NodeKind):
     @property
     def shape(self) -> LaunchShape:
         """Its extents and what else it says of its blocks, as records of it have them."""
-        return LaunchShape(self.grid, self.block, self.shared_bytes, self.cluster, self.cooperative)
+        return LaunchShape(**{one.name: getattr(self, one.name) for one in fields(LaunchShape)})
 
     @property
     def handles(self) -> tuple[Handle, ...]:
         """Those among the arguments."""
         return tuple(argument for argument in self.arguments if isinstance(argument, Handle))
+
+    @property
+    def called(self) -> tuple[tuple[Handle, str], ...]:
+        """Those among the arguments that have a name."""
+        pairs = zip(self.arguments, self.names, strict=False)
+        return tuple((argument, name) for argument, name in pairs if isinstance(argument, Handle))
 
     @property
     def makes(self) -> tuple[Storage, ...]:
@@ -230,16 +295,14 @@ class Launch(NodeKind):
 
     def mistakes(self, programs: frozenset[str]) -> Iterator[str]:
         """The program must be known, every extent at least 1, and a scalar a value of its type."""
-        if self.program not in programs:
-            yield f"no program '{self.program}'; the plan has: {', '.join(sorted(programs)) or 'none'}"
+        yield from _unknown(self.program, programs)
         for label, extents in (("grid", self.grid), ("block", self.block), ("cluster", self.cluster)):
             if len(extents) != 3 or min(extents) < 1:
                 yield f"{label} {extents}; expected three whole numbers of 1 or more"
         if self.shared_bytes < 0:
             yield f"{self.shared_bytes} bytes of shared memory"
         for position, argument in enumerate(self.arguments):
-            if isinstance(argument, Scalar) and not argument.dtype.holds(argument.value):
-                yield f"argument {position}: {argument.value} is no {argument.dtype}"
+            yield from _no_value(argument, f"argument {position}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +336,22 @@ class Choose(NodeKind):
                 yield f"{count} alternatives are called '{label}'"
 
 
+def _unknown(program: str, programs: frozenset[str]) -> Iterator[str]:
+    if program not in programs:
+        yield f"no program '{program}'; the plan has: {', '.join(sorted(programs)) or 'none'}"
+
+
+def _no_value(argument: Argument, owner: str) -> Iterator[str]:
+    if isinstance(argument, Scalar) and not argument.dtype.holds(argument.value):
+        yield f"{owner}: {argument.value} is no {argument.dtype}"
+
+
+def _too_many(size: int) -> Iterator[str]:
+    if size > CONSTANT_LIMIT:
+        most = f"at most {CONSTANT_LIMIT} may come from the host: compute the values in a kernel"
+        yield f"{size} bytes of host data; {most}"
+
+
 def _unwritable(target: Handle) -> Iterator[str]:
     if not target.storage.writable:
         yield f"storage '{target.storage.name}' is read-only"
@@ -280,7 +359,7 @@ def _unwritable(target: Handle) -> Iterator[str]:
         yield f"the target has {target.nbytes} bytes of elements, its storage '{target.storage.name}' has fewer"
 
 
-Node = Allocate | Fill | Copy | Constant | Launch | Choose
+Node = Allocate | Fill | Copy | Constant | SetVariable | Launch | Choose
 
 NODES: Mapping[str, type[Node]] = {kind.__name__.lower(): kind for kind in get_args(Node)}
 """The kinds by their names in a plan's JSON and in messages."""
@@ -303,11 +382,15 @@ class Plan:
     outputs: tuple[Handle, ...] = ()
 
     @classmethod
-    def of_launch(cls, program: Program, launch: Launch) -> Plan:
-        """The plan of one launch over arrays that exist: what interactive use runs, a plan at a time."""
-        handles = tuple(dict.fromkeys(launch.handles))
+    def of_launch(cls, program: Program, launch: Launch, before: tuple[SetVariable, ...] = ()) -> Plan:
+        """The plan of one launch over arrays that exist: what interactive use runs, a plan at a time.
+
+        `before` is what the host stores in variables of the launch's program first.
+        """
+        nodes = (*before, launch)
+        handles = tuple(dict.fromkeys(handle for node in (launch, *before) for handle in node.handles))
         written = (handle for handle in handles if handle.storage.writable)
-        return cls((launch,), {launch.program: program}, handles, tuple(written))
+        return cls(nodes, {launch.program: program}, handles, tuple(written))
 
     @property
     def made(self) -> frozenset[Storage]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
-from triptych.core.handles import AddressSpace, Handle, Storage
-from triptych.core.plan import Launch, Plan
+from triptych.core.handles import AddressSpace, Storage
+from triptych.core.plan import Plan
 from triptych.core.validate import storages_of
 
 T = TypeVar("T")
@@ -16,8 +16,9 @@ T = TypeVar("T")
 def relocated(plan: Plan) -> Plan:
     """The plan with its storages renamed and laid out anew, in the order in which they first appear.
 
-    A storage is called as the first argument that it is passed for, where launches say how they call their arguments;
-    `array0`, `array1` … else. Addresses that lie in data (pointers inside arrays) do not follow.
+    A storage is called as the first variable that the host makes point to it, or argument that it is passed for, where
+    launches say how they call their arguments; `array0`, `array1` … else. Addresses that lie in data (pointers inside
+    arrays) do not follow; those that the host stores in a variable that is a pointer do.
     """
     space = AddressSpace()
     called = _names(plan)
@@ -31,10 +32,8 @@ def relocated(plan: Plan) -> Plan:
 def _names(plan: Plan) -> dict[Storage, str]:
     found: dict[Storage, str] = {}
     for node in plan.nodes:
-        if isinstance(node, Launch):
-            for argument, name in zip(node.arguments, node.names, strict=False):
-                if isinstance(argument, Handle):
-                    found.setdefault(argument.storage, name)
+        for handle, name in node.called:
+            found.setdefault(handle.storage, name)
         for inner in node.plans:
             found = _names(inner) | found
     return found

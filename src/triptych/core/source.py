@@ -10,6 +10,9 @@ from pathlib import Path
 Index = tuple[int, int, int]
 """A thread's place in its block, or a block's in its grid: x, y and z."""
 
+BUILT_IN_HEADER = "__nv_nvrtc_builtin_header.h"
+"""What NVRTC calls the header that it brings in itself: there is no such file."""
+
 
 def home_expanded(path: str | os.PathLike[str]) -> Path:
     """The path with `~` or `~user` replaced by the home directory; it stays as it is where there is none."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable
 from functools import cache
 
+_UNIT = re.compile(r"^_INTERNAL_\w+::")
+"""What NVRTC puts before the names that a unit keeps to itself."""
 _Demangle = Callable[[str], str | None]
 
 
@@ -47,6 +50,17 @@ def readable(symbol: str) -> str:
     """A kernel's name as its author would write it, without return type and parameters: `saxpy<float>`."""
     text = demangle(symbol)
     return symbol if text is None else split_function(text)[0]
+
+
+def variable_name(symbol: str) -> str:
+    """A variable's name as its author would write it: `ns::table`, `table<float>`, `(anonymous namespace)::table`."""
+    return _UNIT.sub("", demangle(symbol) or symbol)
+
+
+def unqualified(name: str) -> str:
+    """A readable name without its namespaces: `table<float>`."""
+    head, bracket, arguments = name.partition("<")
+    return head.rsplit("::", 1)[-1] + bracket + arguments
 
 
 def name_expression(symbol: str) -> str:

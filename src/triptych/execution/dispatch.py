@@ -39,7 +39,7 @@ def _run_gpu(program: Program, launch: Launch, memory: Memory, device: gpu.Devic
     entry = gpu.load(program.text).entries.get(launch.entry)
     resident = None
     if entry is not None:  # else the machine says which entries there are
-        check_launch(launch, entry, chip)
+        check_launch(launch, entry, chip, program.target)
         resident = resident_blocks_per_sm(launch, entry, chip) * chip.sm_count
     checks = active_checks("gpu")
     return gpu.run_launch(program, launch, memory, checks, device=device, resident_blocks=resident)

@@ -80,6 +80,13 @@ def window(extent: Extent, owner: object) -> Bytes:
     return np.asarray(_Window(extent, owner))
 
 
+def elements(host: HostArray, array: object) -> NDArray[Any]:
+    """The elements of `array`, of which `host` is the layout, as a numpy array over the same memory."""
+    extent = host.owner.extent
+    data = window(extent, array)
+    return np.ndarray(host.shape, host.dtype.numpy, data, host.start - extent.start if extent.size else 0, host.strides)
+
+
 def label(dtype: object, shape: tuple[int, ...]) -> str:
     """An array's dtype and shape, as messages show them."""
     return f"{dtype}[{', '.join(map(str, shape))}]"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Protocol
 
 from triptych.chips import GpuChip
 from triptych.core.errors import LaunchError
 from triptych.core.gpu_facts import WARP_SIZE
+from triptych.core.gpu_targets import capability_of
 from triptych.core.plan import Launch
 
 # CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability": the same from 5.0 to 12.1.
@@ -19,6 +20,9 @@ MAX_BLOCK = (1024, 1024, 64)
 
 MAX_PORTABLE_CLUSTER = 8
 """Blocks of a cluster, on every chip that has clusters (the same guide, "Thread Block Clusters")."""
+MAX_CLUSTER: Mapping[tuple[int, int], int] = {(9, 0): 16, (10, 0): 16}
+"""By compute capability, for kernels that may have clusters that are not portable: nothing else has to be said here
+(Hopper and Blackwell tuning guides, "Thread Block Clusters")."""
 FIRST_CLUSTER_CAPABILITY = (9, 0)
 NO_CLUSTER = (1, 1, 1)
 """What a launch that says no cluster has."""
@@ -62,21 +66,21 @@ STATIC_SHARED_LIMIT = 48 << 10
 """Bytes of static shared memory of a kernel, on every target (CUDA programming guide, technical specifications)."""
 
 
-def check_launch(launch: Launch, entry: Entry, chip: GpuChip) -> None:
-    """Checks a launch against the kernel and the chip.
+def check_launch(launch: Launch, entry: Entry, chip: GpuChip, target: str | None = None) -> None:
+    """Checks a launch against the kernel, what that was compiled for (None: anything), and the chip.
 
     Raises:
         LaunchError: naming the first limit that it breaks, the kernel and the chip.
     """
-    for message, hint in _broken(launch, entry, chip):
+    for message, hint in _broken(launch, entry, chip, target):
         raise LaunchError(f"kernel '{entry.name}': {message}", hint=hint)
 
 
-def _broken(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+def _broken(launch: Launch, entry: Entry, chip: GpuChip, target: str | None) -> Iterator[tuple[str, str | None]]:
     yield from _broken_block(launch, entry, chip)
     yield from _broken_extents(launch)
     yield from _broken_shared(launch, entry, chip)
-    yield from _broken_cluster(launch, entry, chip)
+    yield from _broken_cluster(launch, entry, chip, target)
     if launch.cooperative:
         yield from _broken_residency(launch, entry, chip)
 
@@ -122,7 +126,9 @@ def _broken_shared(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tupl
         )
 
 
-def _broken_cluster(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+def _broken_cluster(
+    launch: Launch, entry: Entry, chip: GpuChip, target: str | None
+) -> Iterator[tuple[str, str | None]]:
     required, cluster = entry.required_cluster, launch.cluster
     if required is not None:
         if cluster not in (required, NO_CLUSTER):
@@ -138,10 +144,21 @@ def _broken_cluster(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tup
         return
     if chip.compute_capability < FIRST_CLUSTER_CAPABILITY:
         yield f"cluster {cluster}: {chip.name} has no clusters (from compute capability 9.0 on)", None
-    if blocks > MAX_PORTABLE_CLUSTER:
-        yield f"cluster {cluster} has {blocks} blocks; at most {MAX_PORTABLE_CLUSTER}", None
+    capability = None if target is None else capability_of(target)
+    if capability is not None and capability < _as_target(FIRST_CLUSTER_CAPABILITY):
+        yield (
+            f"cluster {cluster}: the kernel was compiled for {target}, which has no clusters",
+            f"compile it for sm_{_as_target(FIRST_CLUSTER_CAPABILITY)} or later",
+        )
+    most = MAX_CLUSTER.get(chip.compute_capability, MAX_PORTABLE_CLUSTER)
+    if blocks > most:
+        yield f"cluster {cluster} has {blocks} blocks; {chip.name} has at most {most}", None
     if any(extent % part for extent, part in zip(launch.grid, cluster, strict=True)):
         yield f"grid {launch.grid} is no multiple of the cluster {cluster}", None
+
+
+def _as_target(capability: tuple[int, int]) -> int:
+    return 10 * capability[0] + capability[1]
 
 
 def resident_blocks_per_sm(launch: Launch, entry: Entry, chip: GpuChip) -> int:

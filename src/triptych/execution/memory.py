@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from triptych.core.dtypes import DTYPES
 from triptych.core.forks import StateLock
 from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.execution.host import host_array
@@ -77,6 +78,16 @@ class Memory:
                 else:
                     found[entry.storage] = window(entry.extent, seen[0])
         return found
+
+    def at(self, address: int) -> Handle | None:
+        """The bytes of a storage that lives from a device address on; None where the address lies in none."""
+        with self._lock:
+            for entry in self._entries.values():
+                storage = entry.storage
+                if storage.address <= address < storage.end and entry.look() is not None:
+                    offset = address - storage.address
+                    return Handle(storage, DTYPES["u8"], (storage.size - offset,), (1,), offset)
+        return None
 
     def _entry(self, host: HostArray) -> _Entry:
         owner = host.owner

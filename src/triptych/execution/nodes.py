@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from triptych.core.errors import KernelFault, LaunchError, PlanError
 from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
-from triptych.core.plan import Allocate, Choose, Constant, Copy, Fill, Launch, Plan, Program
+from triptych.core.plan import Allocate, Choose, Constant, Copy, Fill, Launch, Plan, Program, SetVariable
 from triptych.core.source import SourceLocation
 from triptych.execution.arrays import UNDEFINED_BYTE
 from triptych.execution.demangle import readable
@@ -21,6 +21,7 @@ from triptych.execution.dispatch import execute
 from triptych.execution.host_memory import Bytes, view
 from triptych.execution.profile import active_chip
 from triptych.execution.records import record_of
+from triptych.execution.variables import store
 from triptych.gpu import DeviceMemory
 from triptych.model import place
 
@@ -97,7 +98,8 @@ def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None
     """Executes the nodes; `programs` are those of the plans around this one.
 
     Raises:
-        PlanError: where a node uses what nothing has allocated, or the host has no memory for it.
+        PlanError: where a node uses what nothing has allocated, or a variable that its program has not, or the host has
+            no memory for it.
         LaunchError: where a launch does not fit the chip in force or the kernel.
         KernelFault: where a kernel did what a device forbids; the launch is among the state's records.
     """
@@ -113,6 +115,8 @@ def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None
                 state.array(target)[...] = value if target.dtype.is_float else int(value)
             case Copy(target, source):
                 np.copyto(state.array(target), state.array(source))
+            case SetVariable():
+                store(state.device, programs[node.program], node)
             case Launch():
                 _launch(programs[node.program], node, state)
             case Choose():

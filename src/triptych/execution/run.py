@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from numpy.typing import NDArray
 
@@ -21,10 +20,7 @@ from triptych.execution.memory import Memory
 from triptych.execution.nodes import Choice, State, run_nodes
 from triptych.execution.profile import record_launch
 from triptych.execution.records import record_of
-from triptych.gpu import DeviceMemory
-
-_devices: WeakKeyDictionary[Memory, DeviceMemory] = WeakKeyDictionary()
-"""What kernels keep on the device itself, beside the arrays: arrays alone need no machine."""
+from triptych.execution.variables import device_of
 
 __all__ = ["Choice", "PlanRun", "note_stopped", "run_plan", "run_plan_here"]
 
@@ -43,8 +39,8 @@ def run_plan(plan: Plan, data: Mapping[str, object]) -> PlanRun:
     """Runs `plan` on `data`: one C-ordered array for each storage that the plan does not make itself, by its name.
 
     The arrays are not copied; what the plan writes to an input is written to them. The device is a new one: variables
-    of modules have their initial values, and nothing is allocated on the heap. Open profiles note every launch,
-    also one that a fault stops.
+    of modules have their initial values until the plan sets them, and nothing is allocated on the heap. Open profiles
+    note every launch, also one that a fault stops.
 
     Raises:
         PlanError: where the plan is inconsistent, or `data` has too few or too many names.
@@ -68,7 +64,7 @@ def run_plan_here(plan: Plan, memory: Memory, remarks: tuple[str, ...] = ()) -> 
         LaunchError: where a launch does not fit the chip in force or the kernel.
         KernelFault: where a kernel did what a device forbids.
     """
-    state = State(memory.map(), _devices.setdefault(memory, DeviceMemory()), call_site(), remarks)
+    state = State(memory.map(), device_of(memory), call_site(), remarks)
     run = _run(plan, state)
     for storage in plan.made:
         memory.adopt(storage, state.buffers[storage])

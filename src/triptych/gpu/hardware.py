@@ -16,6 +16,12 @@ LOCAL_ALIGNMENT = 16
 """Bytes: a thread's local memory starts at a multiple of it, as the longest access wants."""
 LOCAL_BYTES = 512 << 10
 """Local memory of a thread, in every compute capability (CUDA programming guide, technical specifications)."""
+RESERVED_SHARED_BYTES = 1024
+"""What the system reserves at the start of a block's shared memory from compute capability 8.0 on, beside the kernel's
+own (CUDA programming guide; `%reserved_smem_offset_cap` on an H200, where the kernel's variables follow)."""
+RESERVED_SHARED_END = 288
+"""`%reserved_smem_offset_end` on an H200, where begin, 0 and 1 are 0: cooperative groups keep the barriers of tiles of
+several warps before it, and find them cleared."""
 POISON_BYTE = 0xA5
 """What shared and local memory hold before they are written. Hardware says nothing of it: it must not look useful."""
 
@@ -25,6 +31,11 @@ SHARED_WINDOW, LOCAL_WINDOW = 0x7F00_0000_0000, 0x7E00_0000_0000
 PARAM_WINDOW = 0x7D00_0000_0000
 """Kernel parameters, for `cvta.param`."""
 WINDOW_SIZE = 1 << 32
+RANK_SHIFT = 24
+"""An address of shared memory from bit 24 on: 0 for the memory of the block that uses it, else 1 + the rank in its
+cluster of the block whose memory it is. What hardware has there is not documented; no block has 16 MiB."""
+NO_RANK = 254
+"""The rank that `mapa` names where there is no such block, or nothing to map: no cluster has it."""
 GRID_WORKSPACE = 0x7C00_0000_0000
 """What cooperative launches count arrivals in: a `grid_workspace` of `cooperative_groups/details/driver_abi.h`, whose
 address %envreg1 and %envreg2 hold."""
@@ -51,9 +62,13 @@ __all__ = [
     "LOCAL_ALIGNMENT",
     "LOCAL_BYTES",
     "LOCAL_WINDOW",
+    "NO_RANK",
     "PAIR_BYTES",
     "PARAM_WINDOW",
     "POISON_BYTE",
+    "RANK_SHIFT",
+    "RESERVED_SHARED_BYTES",
+    "RESERVED_SHARED_END",
     "SECTOR_BYTES",
     "SHARED_WINDOW",
     "WARP_SIZE",

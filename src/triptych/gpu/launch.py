@@ -7,26 +7,28 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.checks import Check, in_force
-from triptych.core.errors import ArgumentError, LaunchError, UnsupportedFeature
-from triptych.core.handles import Handle, Storage
+from triptych.core.checks import VIEWCHECK, Check, in_force
+from triptych.core.errors import ArgumentError, LaunchError
+from triptych.core.handles import Storage
 from triptych.core.launches import Observed
 from triptych.core.output import write_output
-from triptych.core.plan import Argument, Launch, Program, Struct
+from triptych.core.plan import Argument, Launch, Program, bytes_of
 from triptych.core.progress import reporting
 from triptych.core.settings import settings
 from triptych.gpu.check import find_all
 from triptych.gpu.check.faults import raise_first_fault
-from triptych.gpu.check.viewcheck import passed_views
+from triptych.gpu.check.viewcheck import NO_VIEWS, passed_views
 from triptych.gpu.hardware import GRID_WORKSPACE, LOCAL_BYTES, WARP_SIZE
 from triptych.gpu.run.counting import count_launch
 from triptych.gpu.run.geometry import Geometry
 from triptych.gpu.run.kernel import Kernel, kernel_of
 from triptych.gpu.run.module import Parameter
+from triptych.gpu.run.passed import passed_arrays, passed_nulls
 from triptych.gpu.run.printed_text import PrintedText
 from triptych.gpu.run.slots import HELD_BYTES, slot_bytes
+from triptych.gpu.run.storage_table import build_storage_table
 from triptych.gpu.run.variables import DeviceMemory, grid_workspace
-from triptych.gpu.run.worker import LaunchState, build_storage_table, null_arguments, passed_arrays
+from triptych.gpu.run.worker import LaunchState
 from triptych.gpu.run.workers import run_workers
 
 _CHECKS_BY_DEFAULT = in_force("gpu")
@@ -56,7 +58,6 @@ def run_launch(
     Raises:
         ArgumentError: the number or the size of the arguments does not fit.
         LaunchError: a cooperative launch needs more memory to hold all its blocks than there is for that.
-        UnsupportedFeature: the launch or the kernel asks for clusters.
         KernelFault: the kernel did what a device forbids; it was stopped there.
         KeyboardInterrupt: the user stopped it; nothing of it runs any more.
     """
@@ -65,11 +66,12 @@ def run_launch(
     geometry = _geometry(kernel, launch)
     parameters = pack_parameters(kernel, launch.arguments)
     device = device or DeviceMemory()
-    variables = device.variables_of(kernel)
+    variables = device.variables_of(kernel.gpu_module)
     workspace = grid_workspace() if launch.cooperative else {}
     now = settings()
-    heap = device.heap(now.heap_bytes) if kernel.facts.host_calls & {"malloc", "free"} else device.heap_in_use()
-    table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, passed_views(launch), heap)
+    heap = device.heap(now.heap_bytes) if kernel.facts.uses_heap else device.heap_in_use()
+    views = passed_views(launch) if VIEWCHECK in checks else NO_VIEWS
+    table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, views, heap)
     state = LaunchState(
         geometry=geometry,
         table=table,
@@ -78,7 +80,7 @@ def run_launch(
         budget=now.budget,
         most_held=_most_held(kernel, geometry, resident_blocks, cooperative=launch.cooperative),
         argument_of=passed_arrays(launch),
-        null_arguments=null_arguments(launch),
+        null_arguments=passed_nulls(launch),
         grid_workspace=GRID_WORKSPACE if launch.cooperative else 0,
         heap=heap,
         printed=PrintedText(now.printf_bytes),
@@ -98,11 +100,8 @@ def _geometry(kernel: Kernel, launch: Launch) -> Geometry:
 
     Raises:
         LaunchError: the stack of a thread would be larger than its local memory may be.
-        UnsupportedFeature: the launch or the kernel asks for clusters.
     """
     cluster = kernel.entry.required_cluster or launch.cluster
-    if cluster != (1, 1, 1):
-        raise UnsupportedFeature(f"kernel {launch.entry} runs in clusters of {cluster}: clusters are not supported")
     layout = kernel.facts.layout
     local_bytes = layout.local_bytes
     if layout.has_recursion:
@@ -113,7 +112,10 @@ def _geometry(kernel: Kernel, launch: Launch) -> Geometry:
             f" is {LOCAL_BYTES}",
             hint="set TRIPTYCH_STACK_BYTES to less",
         )
-    return Geometry(launch.grid, launch.block, layout.total_shared_bytes(launch.shared_bytes), local_bytes)
+    return Geometry(
+        launch.grid, launch.block, layout.total_shared_bytes(launch.shared_bytes), local_bytes,
+        cluster, explicit_cluster=kernel.entry.required_cluster is not None or cluster != (1, 1, 1),
+    )  # fmt: skip
 
 
 def _most_held(kernel: Kernel, geometry: Geometry, resident: int | None, *, cooperative: bool) -> int:
@@ -129,7 +131,8 @@ def _most_held(kernel: Kernel, geometry: Geometry, resident: int | None, *, coop
             f" launch needs all {geometry.blocks}",
             hint="launch fewer blocks and loop over the work",
         )
-    return min(geometry.blocks, room, geometry.blocks if resident is None else max(1, resident))
+    most, whole = min(room, geometry.blocks if resident is None else resident), geometry.cluster_size
+    return min(geometry.blocks, max(1, most // whole) * whole)
 
 
 def pack_parameters(kernel: Kernel, arguments: Sequence[Argument]) -> NDArray[np.uint8]:
@@ -144,7 +147,7 @@ def pack_parameters(kernel: Kernel, arguments: Sequence[Argument]) -> NDArray[np
     layout = kernel.facts.layout
     block = np.zeros(max(layout.parameter_bytes, 8), np.uint8)
     for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
-        data = _bytes_of(argument)
+        data = bytes_of(argument)
         if len(data) != parameter.size:
             raise _wrong_size(kernel, index, parameter, len(data))
         offset = layout.parameters[parameter.name]
@@ -157,13 +160,3 @@ def _wrong_size(kernel: Kernel, index: int, parameter: Parameter, size: int) -> 
         f"kernel {kernel.entry.name}: argument {index} has {size} bytes;"
         f" parameter {parameter.name} takes {parameter.size}"
     )
-
-
-def _bytes_of(argument: Argument) -> bytes:
-    match argument:
-        case Handle():
-            return argument.data_ptr().to_bytes(8, "little")
-        case Struct(data):
-            return data
-        case _:
-            return np.array(argument.value).astype(argument.dtype.numpy).tobytes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Protocol, SupportsFloat, SupportsIndex, cast
@@ -148,13 +148,27 @@ def _check_elements(slot: Slot, host: HostArray) -> None:
     assert ctype is not None
     if ctype.elements is not None and not host.raw and host.dtype.name not in ctype.elements:
         raise slot.error(
-            f"expected {ctype.expected} ({ctype.text}), got a {host.label} array", "convert it with .astype(…)"
+            f"expected {ctype.expected} ({ctype.text}), got a {host.label} array",
+            conversion(host, [DTYPES[name] for name in ctype.elements]),
         )
     if not host.owner.extent.writable and not ctype.constant:
         raise slot.error(
             f"the array is read-only, and {ctype.text} may be written through",
             "pass a copy (array.copy()), or declare the parameter const",
         )
+
+
+def conversion(host: HostArray, wanted: Collection[DType]) -> str:
+    """What to do with an array of other elements than those wanted: keep the values, or keep the bytes."""
+    unsigned = host.dtype.name[0] == "u"
+    best = min(wanted, key=lambda one: ((one.name[0] == "u") != unsigned, one.name))
+    name = f"{'np' if hasattr(np, str(best.numpy)) else 'ml_dtypes'}.{best.numpy}"
+    values = f"convert the values with .astype({name})"
+    row = host.dtype.bytes * (host.shape[-1] if host.shape else 1)
+    dense = bool(host.shape) and host.strides[-1] == host.dtype.bytes
+    if row % best.bytes == 0 and (dense or best.bytes == host.dtype.bytes):
+        return f"{values}, or have the same bytes taken for {best.numpy} with .view({name})"
+    return values
 
 
 def _scalar_type(slot: Slot) -> DType:

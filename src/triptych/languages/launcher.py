@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import index
 from typing import Protocol, SupportsIndex, cast
 
@@ -14,6 +14,7 @@ from triptych.execution.demangle import readable
 from triptych.execution.launch_report import LaunchReport
 from triptych.execution.memory import memory
 from triptych.execution.run import run_plan_here
+from triptych.execution.variables import stored_here
 from triptych.languages.arguments import PtxParameter, Slot, convert, signature
 from triptych.languages.calling import calling_location
 from triptych.languages.parameters import Parameter
@@ -118,8 +119,8 @@ class Kernel:
     def _error(self, message: str) -> LaunchError:
         return LaunchError(f"kernel '{self.name}': {message}", where=calling_location(), hint=_USE)
 
-    def plan(self, how: LaunchShape, arguments: Sequence[object]) -> Plan:
-        """The plan of one launch.
+    def launch(self, how: LaunchShape, arguments: Sequence[object]) -> Launch:
+        """One launch, as a plan has it that calls the program as the entry.
 
         Raises:
             ArgumentError: where the arguments do not fit the kernel's parameters.
@@ -129,18 +130,13 @@ class Kernel:
         except ArgumentError as error:
             error.where = error.where or calling_location()
             raise
-        launch = Launch(
+        return Launch(
             program=self.entry.name,
             entry=self.entry.name,
-            grid=how.grid,
-            block=how.block,
             arguments=converted,
-            shared_bytes=how.shared_bytes,
-            cluster=how.cluster,
-            cooperative=how.cooperative,
             names=self._names,
+            **{one.name: getattr(how, one.name) for one in fields(LaunchShape)},
         )
-        return Plan.of_launch(self.program, launch)
 
     def __call__(self, *arguments: object, **named: object) -> LaunchReport:
         """Always an error: a kernel needs a grid and a block before it can be called."""
@@ -170,16 +166,18 @@ class BoundKernel:
             )
 
     def plan(self, *arguments: object, **named: object) -> Plan:
-        """The plan that a call with these arguments runs, without running it: no data in it, and it can be shipped.
+        """The plan that a call with these arguments runs, without running it, to be shipped: it holds no array's data.
 
         Its storages are called as the parameters that they are passed for, and lie at addresses of its own, so that
-        equal calls have equal plans. A whole array stands for each view of it.
+        equal calls have equal plans. A whole array stands for each view of it. What the host has stored in the
+        module's variables comes along, as it was stored, whatever kernels have stored there since.
 
         Raises:
             ArgumentError: where the arguments do not fit the kernel's parameters.
         """
         self._refuse_names(named)
-        return relocated(self.kernel.plan(self.shape, arguments))
+        program, launch = self.kernel.program, self.kernel.launch(self.shape, arguments)
+        return relocated(Plan.of_launch(program, launch, stored_here(program, launch.program)))
 
     def __call__(self, *arguments: object, **named: object) -> LaunchReport:
         """Runs the kernel to its end on the simulated device; what it stores is in the arrays when this returns.
@@ -199,7 +197,7 @@ class BoundKernel:
             KernelFault: where the kernel did what a device forbids.
         """
         self._refuse_names(named)
-        plan = self.kernel.plan(self.shape, arguments)
+        plan = Plan.of_launch(self.kernel.program, self.kernel.launch(self.shape, arguments))
         try:
             return run_plan_here(plan, memory()).launches[0]
         except LaunchError as error:

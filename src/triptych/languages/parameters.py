@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from triptych.core.dtypes import DTYPES, DType
@@ -41,6 +41,15 @@ class Parameter:
         """`const float* A`, or what there is of it."""
         parts = [part for part in (self.ctype.text if self.ctype else None, self.name) if part]
         return " ".join(parts) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A variable's type as far as it is understood."""
+
+    element: DType | None
+    """Of an array, and of types of several elements (`float4`), that of one; None: a struct, or not known."""
+    pointer: bool = False
 
 
 # Each row: a type's spellings, the dtype of one element, how many elements it has. An array of the other signedness
@@ -90,6 +99,20 @@ _STANDARD = re.compile(r"\bstd\s*::\s*")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\S")
 
 
+def same_size(dtype: DType) -> frozenset[str]:
+    """The dtypes, by name, that are taken for `dtype`: itself, and that of the other signedness."""
+    return _OTHER_SIGN.get(dtype.name, frozenset({dtype.name}))
+
+
+def declared_type(tokens: Sequence[str]) -> Declared:
+    """The type of a variable, by the tokens before its name, those that say where it lives left out."""
+    if "*" in tokens:
+        return Declared(DTYPES["u64"], pointer=True)
+    words = _TOKEN.findall(_STANDARD.sub("", " ".join(tokens)))
+    row = _BY_SPELLING.get(tuple(sorted(word for word in words if word not in _IGNORED and word != "const")))
+    return Declared(None if row is None else DTYPES[row[0]])
+
+
 def parse_type(text: str) -> CType:
     """A type as a compiler or an author writes it: `float const*`, `const float *__restrict__`, `unsigned long`."""
     tokens = _TOKEN.findall(_STANDARD.sub("", text))
@@ -103,7 +126,7 @@ def parse_type(text: str) -> CType:
     if len(stars) > 1:
         middle = "* const*" if constant else "**"
         return CType(_joined(words) + "*" * (len(stars) - 2) + middle, True, constant, _ADDRESSES)
-    elements = None if row is None else _OTHER_SIGN.get(row[0], frozenset({row[0]}))
+    elements = None if row is None else same_size(DTYPES[row[0]])
     return CType(("const " if constant else "") + _joined(words) + "*", True, constant, elements)
 
 

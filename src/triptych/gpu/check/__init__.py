@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from triptych.core.checks import VIEWCHECK, Check
+from triptych.core.checks import SYNCCHECK, VIEWCHECK, Check
 from triptych.core.launches import Finding
-from triptych.gpu.check import viewcheck
+from triptych.gpu.check import synccheck, viewcheck
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.worker import LaunchState, Worker
 
 Finder = Callable[[Kernel, LaunchState, Sequence[Worker]], Iterator[Finding]]
 
-FINDERS: Mapping[Check, Finder] = {VIEWCHECK: viewcheck.find}
+FINDERS: Mapping[Check, Finder] = {SYNCCHECK: synccheck.find, VIEWCHECK: viewcheck.find}
 """What each check that does not stop a launch has seen when it is over."""
 
 

@@ -31,9 +31,12 @@ def describe(kernel: Kernel, state: LaunchState, worker: Worker) -> KernelFault:
 def _standstill(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> KernelFault:
     """The error of threads that wait for each other: at barriers that nobody completes, or in loops."""
     deadlock = worker.context.fault_kind == FaultKind.DEADLOCK
-    found = describe_standstill(kernel, state, worker, only=worker.context.fault_block if deadlock else None)
+    blocks = state.geometry.cluster_of(worker.context.fault_block)
+    found = describe_standstill(kernel, state, worker, only=blocks if deadlock else None)
     if deadlock:
-        what = f"threads of block {as_text(by.block)} wait for each other and none can go on"
+        whose = "block" if len(blocks) == 1 else "the cluster of block"
+        first = as_text(state.geometry.block_index(blocks[0]))
+        what = f"threads of {whose} {first} wait for each other and none can go on"
         hint = "let all threads that a barrier or a mask names reach it; exited ones are not waited for"
     else:
         what = f"all threads wait for others, for more than {state.budget} loop iterations"
@@ -123,6 +126,16 @@ def _barrier_mismatch(context: Context, by: Culprit, instruction: Instruction | 
     return BarrierMisuse, f"{message} PTX line {context.fault_detail}, {by}", hint
 
 
+def _cluster_arrival(_: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
+    message = f"{_opcode(instruction)} arrives again before the thread has waited, {by}"
+    return BarrierMisuse, message, "let each arrival at the cluster's barrier be followed by a wait there"
+
+
+def _cluster_wait(_: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
+    message = f"{_opcode(instruction)} waits though the thread has not arrived, {by}"
+    return BarrierMisuse, message, "let the thread arrive at the cluster's barrier before it waits there"
+
+
 def _opcode(instruction: Instruction | None) -> str:
     return "a barrier" if instruction is None else f"'{instruction.opcode}', PTX line {instruction.line},"
 
@@ -131,6 +144,8 @@ TELLERS: Mapping[FaultKind, Teller] = {
     **dict.fromkeys(memcheck.WRONG, memcheck.fault),
     FaultKind.BUDGET: _at_instruction(_budget),
     FaultKind.TRAP: _at_instruction(_trap),
+    FaultKind.CLUSTER_ARRIVAL: _at_instruction(_cluster_arrival),
+    FaultKind.CLUSTER_WAIT: _at_instruction(_cluster_wait),
     FaultKind.BARRIER_NUMBER: _at_instruction(_barrier_number),
     FaultKind.BARRIER_THREADS: _at_instruction(_barrier_threads),
     FaultKind.BARRIER_MISMATCH: _at_instruction(_barrier_mismatch),

@@ -13,8 +13,7 @@ from triptych.core.handles import Storage
 from triptych.core.memory_access import MemoryAccess
 from triptych.gpu.check.culprit import Culprit
 from triptych.gpu.check.null_arguments import null_arguments
-from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, PARAM_WINDOW
-from triptych.gpu.isa.spaces import FRAME
+from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, PARAM_WINDOW, RANK_SHIFT
 from triptych.gpu.lower.memory_sites import MemorySite
 from triptych.gpu.lower.records import FaultKind, Site
 from triptych.gpu.run.heap import DeviceHeap
@@ -30,7 +29,7 @@ def fault(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> Me
     """The error for the access that a worker recorded."""
     context = worker.context
     site = _site_of(kernel, worker)
-    if site.space is FRAME:
+    if site.space.passes_results:
         return _overflow(kernel, state, site, by)
     size, wrong = context.fault_size, WRONG[FaultKind(context.fault_kind)]
     address = context.fault_address & 0xFFFF_FFFF_FFFF_FFFF
@@ -99,8 +98,37 @@ def _read_only(_: Kernel, state: LaunchState, address: int, __: int) -> tuple[st
     return f"lies in {_name(storage, state) if storage else 'an allocation'}, which is read-only", storage
 
 
-def _outside_shared(_: Kernel, state: LaunchState, __: int, ___: int) -> tuple[str, None]:
-    return f"is out of bounds: the block has {state.geometry.shared_bytes} bytes of shared memory", None
+def _outside_shared(kernel: Kernel, state: LaunchState, _: int, __: int) -> tuple[str, None]:
+    start = kernel.facts.layout.shared_start
+    behind = f" behind the {start} that the system reserves" if start else ""
+    size = state.geometry.shared_bytes - start
+    return f"is out of bounds: the block has {size} bytes of shared memory{behind}", None
+
+
+def _block_of(address: int) -> str:
+    """Whose memory an address of the cluster's shared memory is."""
+    named = address >> RANK_SHIFT
+    return f"the block of rank {named - 1}" if named else "the block itself"
+
+
+def _outside_cluster_shared(kernel: Kernel, state: LaunchState, address: int, _: int) -> tuple[str, None]:
+    start, offset = kernel.facts.layout.shared_start, address & ((1 << RANK_SHIFT) - 1)
+    size = state.geometry.shared_bytes
+    part = f", the first {start} of which the system reserves" if start else ""
+    message = (
+        f"is out of bounds: {_block_of(address)} has {size} bytes of shared memory{part}; the access is at {offset}"
+    )
+    return message, None
+
+
+def _in_no_block(_: Kernel, state: LaunchState, address: int, __: int) -> tuple[str, None]:
+    size = state.geometry.cluster_size
+    blocks = "one block, of rank 0" if size == 1 else f"{size} blocks, of ranks 0 to {size - 1}"
+    return f"names {_block_of(address)}: the cluster has {blocks}", None
+
+
+def _in_exited_block(_: Kernel, __: LaunchState, address: int, ___: int) -> tuple[str, None]:
+    return f"is of {_block_of(address)}, which has exited", None
 
 
 def _outside_local(_: Kernel, state: LaunchState, __: int, ___: int) -> tuple[str, None]:
@@ -177,6 +205,13 @@ WRONG: Mapping[FaultKind, Wrong] = {
     FaultKind.READ_ONLY: Wrong(_read_only, _always("pass an array that can be written")),
     FaultKind.SHARED_BOUNDS: Wrong(
         _outside_shared, _always("index less far, or ask for more: kernel[grid, block, shared_bytes]")
+    ),
+    FaultKind.CLUSTER_BOUNDS: Wrong(
+        _outside_cluster_shared, _always("index less far, or ask for more: kernel[grid, block, shared_bytes]")
+    ),
+    FaultKind.CLUSTER_RANK: Wrong(_in_no_block, _always("map to a rank below the cluster's blocks")),
+    FaultKind.CLUSTER_EXITED: Wrong(
+        _in_exited_block, _always("let all blocks of the cluster meet at its barrier before any of them ends")
     ),
     FaultKind.LOCAL_BOUNDS: Wrong(_outside_local, _always("index within the local array")),
 }

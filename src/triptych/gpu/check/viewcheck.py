@@ -22,15 +22,19 @@ from triptych.gpu.run.worker import LaunchState, Worker
 _VERBS = {"load": "reads", "store": "writes", "atomic": "changes"}
 
 
+NO_VIEWS: Mapping[Storage, tuple[int, int]] = {}
+"""What a launch passes at which nobody looks."""
+
+
 def passed_views(launch: Launch) -> Mapping[Storage, tuple[int, int]]:
-    """The first address and the end of all that the launch passes of each storage."""
+    """The first address and the end of what the launch passes of each storage of which it passes a part alone."""
     found: dict[Storage, tuple[int, int]] = {}
     for argument in launch.arguments:
         if isinstance(argument, Handle):
             low, high = _reach(argument)
             known = found.get(argument.storage, (low, high))
             found[argument.storage] = min(low, known[0]), max(high, known[1])
-    return found
+    return {storage: view for storage, view in found.items() if view != (storage.address, storage.end)}
 
 
 def _reach(handle: Handle) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from triptych.gpu.flow.find_uniform_registers import find_uniform_registers
 from triptych.gpu.flow.find_waits import find_waits
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks
 from triptych.gpu.flow.join_functions import JoinedKernel, extend_liveness, find_links, join_functions
-from triptych.gpu.flow.order_blocks import OrderedGraph, order_blocks
+from triptych.gpu.flow.order_graph import OrderedGraph, order_blocks
 from triptych.gpu.flow.split_blocks import SplitGraph, split_at_syncs, split_blocks
 
 __all__ = [

@@ -120,7 +120,7 @@ class CallCarrier(FunctionWriter):
         modifiers = instruction.modifiers
         if effect in (Effect.BRANCH, Effect.SWITCH):
             operands = tuple(self._label_or_operand(o) for o in operands)
-        elif instruction.mnemonic == "ret" and not self.is_kernel:
+        elif effect is Effect.RETURN and not self.is_kernel:
             operands = (Symbol(f"{self.prefix}&exit"),)
         elif effect.accesses and not _PARAMETERS.isdisjoint(modifiers):
             if not self.is_kernel or any(self._is_in_frame(o) for o in operands):

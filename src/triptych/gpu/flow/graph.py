@@ -20,7 +20,7 @@ def instruction_effect(instruction: Instruction) -> Effect:
     effect = effect_of(instruction.mnemonic, instruction.modifiers)
     if effect is Effect.CALL and is_host_call(instruction):
         return Effect.HOST_CALL
-    return Effect.BRANCH if effect is Effect.END and instruction.operands else effect
+    return Effect.BRANCH if effect is Effect.RETURN and instruction.operands else effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Block:
         """Whether it does nothing but end its lanes."""
         if len(self.instructions) != 1 or self.fall_through is not None:
             return False
-        return instruction_effect(self.instructions[0]) is Effect.END
+        return instruction_effect(self.instructions[0]) in (Effect.RETURN, Effect.END)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from triptych.gpu.flow.carry_out_calls import CallCarrier
 from triptych.gpu.flow.find_functions import CallGraph, code_addresses, find_functions
 from triptych.gpu.flow.find_liveness import Liveness
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks, instruction_effect
-from triptych.gpu.flow.order_blocks import OrderedGraph, order_blocks
+from triptych.gpu.flow.order_graph import OrderedGraph, order_blocks
 from triptych.gpu.flow.write_function import BACK, ENTRY, FRAME, OWN, STACK, Joined, return_register
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.syntax.ast import Function, Group, Instruction, Label, Module, Operand, Statement, Symbol, Variable

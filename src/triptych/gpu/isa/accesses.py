@@ -10,8 +10,8 @@ from triptych.gpu.isa.table import Form, Pipe, row
 
 _TYPES = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _SPACES = {
-    "ld": "global shared local param const shared::cta param::entry param::func",
-    "st": "global shared local param shared::cta param::func",
+    "ld": "global shared local param const shared::cta shared::cluster param::entry param::func",
+    "st": "global shared local param shared::cta shared::cluster param::func",
 }
 _CACHES = {"ld": "ca cg cs lu cv", "st": "wb cg cs wt"}
 _HINTS = {

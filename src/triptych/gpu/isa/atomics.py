@@ -12,7 +12,7 @@ from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import packed_element
 
 _ORDERS = {"atom": "relaxed acquire release acq_rel", "red": "relaxed release"}
-_COMMON = {"scope": "cta cluster gpu sys", "space": "global shared shared::cta"}
+_COMMON = {"scope": "cta cluster gpu sys", "space": "global shared shared::cta shared::cluster"}
 _PREFIX = "{.order}{.scope}{.space}"
 _OPERATIONS = (
     ("add", "u32 s32 u64 f32 f64"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.isa.calls import HOST_FUNCTIONS, HostFunction, is_host_call
 from triptych.gpu.isa.effects import Effect
+from triptych.gpu.isa.special_registers import RESERVED_SHARED
 from triptych.gpu.isa.table import Form, OperandSlot, find_form
 from triptych.gpu.isa.types import U32, ScalarType
 from triptych.gpu.syntax.ast import (
@@ -98,6 +99,11 @@ class BoundInstruction:
         return frozenset(names)
 
     @property
+    def reaches_reserved(self) -> bool:
+        """Whether it asks where the system's part of shared memory is."""
+        return not self.uses.isdisjoint(RESERVED_SHARED)
+
+    @property
     def defines(self) -> frozenset[str]:
         """The registers written."""
         return frozenset(name for bound in self.destinations for name in registers_of(bound.operand))
@@ -172,6 +178,18 @@ def bind(instruction: Instruction) -> BoundInstruction:
         target += [] if operand is None else list(_elements(operand, slot, form))
     immediates = tuple(b.operand.value for b in sources if isinstance(b.operand, Integer))
     return BoundInstruction(instruction, replace(form, immediates=immediates), tuple(destinations), tuple(sources))
+
+
+def reaches_other_blocks(instructions: Iterable[Instruction]) -> bool:
+    """Whether a kernel of these makes addresses of other blocks' shared memory, which its generic ones may be then."""
+    forms = (find_form(i.mnemonic, i.modifiers) for i in instructions)
+    return any(form is not None and form.row.names_blocks for form in forms)
+
+
+def bind_in_clusters(instruction: Instruction) -> BoundInstruction:
+    """As `bind`, in a kernel that reaches other blocks' shared memory."""
+    found = bind(instruction)
+    return replace(found, form=replace(found.form, in_clusters=True))
 
 
 def _bind_call(instruction: Instruction, form: Form) -> BoundInstruction:

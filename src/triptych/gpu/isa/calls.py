@@ -67,6 +67,8 @@ class HostFunction:
     summary: str
     meaning: Callable[..., int | None]
     """(host, *arguments) -> the result; arguments and result are unsigned integers."""
+    uses_heap: bool = False
+    """Whether it allocates or frees, so that a launch needs a heap."""
 
     @property
     def prototype(self) -> str:
@@ -89,14 +91,14 @@ def is_host_call(instruction: Instruction) -> bool:
 
 
 def _function(
-    name: str, result: str, parameters: str
+    name: str, result: str, parameters: str, *, uses_heap: bool = False
 ) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Adds the decorated meaning to the table; its docstring's first line is the row's summary."""
 
     def add(meaning: Callable[..., int | None]) -> Callable[..., int | None]:
         summary = (meaning.__doc__ or "").strip().splitlines()[0]
         given = tuple(TYPES[kind] for kind in parameters.split())
-        HOST_FUNCTIONS[name] = HostFunction(name, TYPES[result] if result else None, given, summary, meaning)
+        HOST_FUNCTIONS[name] = HostFunction(name, TYPES[result] if result else None, given, summary, meaning, uses_heap)
         return meaning
 
     return add
@@ -120,13 +122,13 @@ def assertfail(host: Host, condition: int, file: int, line: int, function: int, 
     raise HostFault(AssertionFailure, message, hint, where=SourceLocation(texts[0], line))
 
 
-@_function("malloc", "b64", "b64")
+@_function("malloc", "b64", "b64", uses_heap=True)
 def malloc(host: Host, size: int) -> int:
     """Memory of the device's heap; null where there is no room. 0 bytes have an address too, as on an H200."""
     return host.allocate(size)
 
 
-@_function("free", "", "b64")
+@_function("free", "", "b64", uses_heap=True)
 def free(host: Host, address: int) -> None:
     """Gives memory of the device's heap back."""
     if address and not host.release(address):

@@ -35,7 +35,7 @@ _control(
     Effect.SWITCH, "branches",
 )  # fmt: skip
 _control("call{.uni} target", "9.7.12.5", "Calls a function, by its name or through a pointer.", Effect.CALL)
-_control("ret{.uni}", "9.7.12.6", "Returns from a function; ends the thread in a kernel.", Effect.END)
+_control("ret{.uni}", "9.7.12.6", "Returns from a function; ends the thread in a kernel.", Effect.RETURN)
 _control("exit", "9.7.12.7", "Ends the thread.", Effect.END)
 _control("trap", "9.7.19.4", "Stops the launch with an error.", Effect.TRAP)
 for _name, _aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
@@ -57,4 +57,12 @@ for _name, _aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
         "Waits as `bar.sync`; d = whether c holds in all or any of the threads.", Effect.BLOCK_REDUCTION, "barriers",
         {"operation": "and or"}, aligned=not _aligned,
     )  # fmt: skip
+_control(
+    "barrier.cluster.arrive{.order}{.aligned}", "9.7.13.3", "Counts as arrived at the cluster's barrier.",
+    Effect.CLUSTER_ARRIVAL, "barriers", {"order": "release relaxed"},
+)  # fmt: skip
+_control(
+    "barrier.cluster.wait{.acquire}{.aligned}", "9.7.13.3",
+    "Waits until all threads of the cluster have arrived, as this one has.", Effect.CLUSTER_WAIT, "barriers",
+)  # fmt: skip
 _control("bar.warp.sync membermask:u32", "9.7.13.2", _LANES, Effect.WARP_BARRIER, "barriers")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 
 from triptych.core.memory_access import Access
@@ -19,11 +19,29 @@ class Observation(Enum):
     """What they wrote last."""
 
 
-@dataclass(frozen=True, slots=True)
+class Carrier(Enum):
+    """Who carries an instruction out; executors have a case for each."""
+
+    MEANING = 0
+    """The row's meaning."""
+    BLOCK_ARRIVAL = 1
+    """The executor, in passing, at a barrier of the block."""
+    CLUSTER_ARRIVAL = 2
+    """The executor, in passing, at the barrier of the cluster."""
+    HOST = 3
+    """The host, for one lane after another."""
+    MEETING = 4
+    """The lanes that its mask names, which run it together: then there is nothing left to do."""
+    BLOCK_END = 5
+    """The executor, behind the other instructions of the block: it chooses what runs next, or waits there."""
+    TRAP = 6
+    """The executor, which stops the launch."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Facts:
     """The columns of an effect."""
 
-    name: str
     accesses: tuple[tuple[Space | None, Access], ...] = ()
     """The accesses to memory that each execution makes: the space, None for the one that the opcode names, and what
     the access does there. A memory site follows from each, and the helpers that serve it."""
@@ -32,13 +50,12 @@ class Facts:
     unit_bytes: int = 0
     """Bytes of the words that it moves; 0: those of an element."""
     size_operand: bool = False
-    """Whether the first literal among its operands says how many bytes a lane moves."""
+    """Whether the third source, a literal, says how many bytes a lane moves."""
     observes: Observation = Observation.NOTHING
     """Of a row that does not say otherwise."""
     orders: bool = False
     """Whether it orders, awaits or prepares accesses: there is nothing to do where each takes effect at once."""
-    has_meaning: bool = True
-    """Whether the row's meaning says what it does; executors carry control flow and barriers out themselves."""
+    carrier: Carrier = Carrier.MEANING
     has_destination: bool = True
     """Whether the first operand is a destination, unless it is an address."""
     ends_block: bool = False
@@ -50,60 +67,63 @@ class Facts:
     is_block_barrier: bool = False
     """Whether it arrives at a barrier of the launch's block."""
     waits: bool = False
-    """Whether the threads of the launch's block wait for each other at it."""
+    """Whether the threads of the launch's block, or of its cluster, wait for each other at it."""
     combines: bool = False
     """Whether its last operand is a predicate of which all threads at the barrier get the combination."""
 
 
-class Effect(Enum):
+class Effect(Facts, Enum):
     """What an instruction does beyond computing its destinations from its sources; the columns are those of `Facts`."""
 
-    NONE = Facts("none")
-    LOAD = Facts("load", accesses=((None, "load"),), observes=Observation.WEAK)
-    LOAD_MATRIX = Facts("load matrix", accesses=((SHARED, "load"),), lane_bytes=16, unit_bytes=4)
+    NONE = Facts()
+    LOAD = Facts(accesses=((None, "load"),), observes=Observation.WEAK)
+    LOAD_MATRIX = Facts(accesses=((SHARED, "load"),), lane_bytes=16, unit_bytes=4)
     """A load in which lanes give addresses for each other (`ldmatrix`)."""
-    STORE = Facts("store", accesses=((None, "store"),), has_destination=False)
-    ATOMIC = Facts("atomic", accesses=((None, "atomic"),), observes=Observation.STRONG)
-    COPY = Facts(
-        "copy", accesses=((GLOBAL, "load"), (SHARED, "store")), unit_bytes=4, size_operand=True, has_destination=False
-    )
+    STORE = Facts(accesses=((None, "store"),), has_destination=False)
+    ATOMIC = Facts(accesses=((None, "atomic"),), observes=Observation.STRONG)
+    COPY = Facts(accesses=((GLOBAL, "load"), (SHARED, "store")), unit_bytes=4, size_operand=True, has_destination=False)
     """From global to shared memory."""
-    ORDER = Facts("order", orders=True, has_destination=False)
-    WARP = Facts("warp")
+    ORDER = Facts(orders=True, has_destination=False)
+    WARP = Facts()
     """Lanes of the warp exchange values."""
-    WARP_BARRIER = Facts("warp barrier", has_meaning=False, has_destination=False)
-    BLOCK_BARRIER = Facts("block barrier", has_meaning=False, has_destination=False, is_block_barrier=True, waits=True)
-    BLOCK_REDUCTION = Facts("block reduction", has_meaning=False, is_block_barrier=True, waits=True, combines=True)
+    WARP_BARRIER = Facts(carrier=Carrier.MEETING, has_destination=False)
+    BLOCK_BARRIER = Facts(carrier=Carrier.BLOCK_END, has_destination=False, is_block_barrier=True, waits=True)
+    BLOCK_REDUCTION = Facts(carrier=Carrier.BLOCK_END, is_block_barrier=True, waits=True, combines=True)
     """A block barrier whose threads all get what they gave, combined."""
-    BLOCK_ARRIVAL = Facts("block arrival", has_meaning=False, has_destination=False, is_block_barrier=True)
+    BLOCK_ARRIVAL = Facts(carrier=Carrier.BLOCK_ARRIVAL, has_destination=False, is_block_barrier=True)
     """Counts at a block barrier without waiting there."""
-    BRANCH = Facts("branch", has_meaning=False, has_destination=False, ends_block=True)
-    SWITCH = Facts("switch", has_meaning=False, has_destination=False, ends_block=True)
+    CLUSTER_ARRIVAL = Facts(carrier=Carrier.CLUSTER_ARRIVAL, has_destination=False)
+    """Counts at the barrier of the block's cluster; the thread's next wait is for all that count until then."""
+    CLUSTER_WAIT = Facts(carrier=Carrier.BLOCK_END, has_destination=False, waits=True)
+    BRANCH = Facts(carrier=Carrier.BLOCK_END, has_destination=False, ends_block=True)
+    SWITCH = Facts(carrier=Carrier.BLOCK_END, has_destination=False, ends_block=True)
     """A branch to the label of a list that an index picks."""
-    CALL = Facts("call", has_meaning=False, has_destination=False, ends_block=True, calls=True)
+    CALL = Facts(carrier=Carrier.BLOCK_END, has_destination=False, ends_block=True, calls=True)
     """Of a function of the module."""
-    HOST_CALL = Facts("host call", has_meaning=False, calls=True)
+    HOST_CALL = Facts(carrier=Carrier.HOST, calls=True)
     """Of a function that the host provides (`calls.py`)."""
-    END = Facts("end", has_meaning=False, has_destination=False, ends_block=True, leaves=True)
+    RETURN = Facts(carrier=Carrier.BLOCK_END, has_destination=False, ends_block=True, leaves=True)
+    """From a function; the kernel's ends the thread."""
+    END = Facts(carrier=Carrier.BLOCK_END, has_destination=False, ends_block=True, leaves=True)
     """Of the thread."""
-    TRAP = Facts("trap", has_meaning=False, has_destination=False, ends_block=True, leaves=True)
+    TRAP = Facts(carrier=Carrier.TRAP, has_destination=False, ends_block=True, leaves=True)
+
+    def __new__(cls, facts: Facts) -> Effect:
+        """An effect's value is its place in the table: no two are one, whatever their columns."""
+        del facts
+        effect = object.__new__(cls)
+        effect._value_ = len(cls.__members__)
+        return effect
 
     def __init__(self, facts: Facts) -> None:
-        """The columns as attributes."""
-        self.accesses = facts.accesses
-        self.lane_bytes = facts.lane_bytes
-        self.unit_bytes = facts.unit_bytes
-        self.size_operand = facts.size_operand
-        self.observes = facts.observes
-        self.orders = facts.orders
-        self.has_meaning = facts.has_meaning
-        self.has_destination = facts.has_destination
-        self.ends_block = facts.ends_block
-        self.leaves = facts.leaves
-        self.calls = facts.calls
-        self.is_block_barrier = facts.is_block_barrier
-        self.waits = facts.waits
-        self.combines = facts.combines
+        """An effect has the columns itself."""
+        for column in fields(Facts):
+            object.__setattr__(self, column.name, getattr(facts, column.name))
+
+    @property
+    def has_meaning(self) -> bool:
+        """Whether the row's meaning says what it does; executors carry control flow and barriers out themselves."""
+        return self.carrier is Carrier.MEANING
 
     @property
     def writes(self) -> bool:

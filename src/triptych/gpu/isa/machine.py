@@ -190,6 +190,10 @@ class Machine(Protocol[V]):
         """0 … 31, u32."""
         ...
 
+    def block_rank(self) -> V:
+        """The block's rank in its cluster, u32, the same in every lane."""
+        ...
+
     def fence(self) -> None:
         """Accesses before it take effect before those behind it, for the threads of other workers too."""
         ...
@@ -200,6 +204,17 @@ class Machine(Protocol[V]):
 
     def shuffle(self, t: ScalarType, a: V, source_lane: V) -> V:
         """The value of a in lane `source_lane` (u32, below 32)."""
+        ...
+
+    def exchange(self, t: ScalarType, a: V, source_lane: V, mask: V) -> V:
+        """The value of a in lane `source_lane` (u32, below 32); 0 of one that is not active.
+
+        To read a lane that is not active, or not in the lane's own mask (u32), is a misuse that checks may tell.
+        """
+        ...
+
+    def reduce(self, t: ScalarType, operation: str, a: V, mask: V) -> V:
+        """`add min max and or xor` of a over the active lanes in the lane's own mask (u32); masks may differ."""
         ...
 
     def ballot(self, predicate: V) -> V:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from triptych.gpu.hardware import WINDOW_SIZE
+from triptych.gpu.hardware import NO_RANK, RANK_SHIFT, WINDOW_SIZE
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.spaces import SPACES
+from triptych.gpu.isa.spaces import CLUSTER, SHARED, SPACES
 from triptych.gpu.isa.table import Form, Pipe, row
-from triptych.gpu.isa.types import PRED, U64
+from triptych.gpu.isa.types import PRED, U32, U64, ScalarType
 
 _MOVABLE = "pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
 
@@ -22,7 +22,7 @@ def mov(m: Machine[V], f: Form, a: V) -> V:
 
 _cvta = partial(
     row, section="9.7.9.20", pipe=Pipe.INTEGER, takes_symbols=True, converts_addresses=True,
-    groups={"space": "global shared local const param shared::cta param::entry"},
+    groups={"space": "global shared local const param shared::cta shared::cluster param::entry"},
 )  # fmt: skip
 
 
@@ -45,6 +45,8 @@ def cvta_to(m: Machine[V], f: Form, a: V) -> V:
 )  # fmt: skip
 def isspacep(m: Machine[V], f: Form, a: V) -> V:
     """p = whether a generic address lies in the space."""
+    if f.space is SHARED and f.in_clusters:
+        return m.bit_and(PRED, _is_in_window(m, a, f.space.window), _is_own(m, a))
     if f.space.window:
         return _is_in_window(m, a, f.space.window)
     elsewhere = m.constant(PRED, 0)
@@ -55,6 +57,63 @@ def isspacep(m: Machine[V], f: Form, a: V) -> V:
 
 def _is_in_window(m: Machine[V], a: V, window: int) -> V:
     return m.compare(U64, "lt", m.sub(U64, a, m.constant(U64, window)), m.constant(U64, WINDOW_SIZE))
+
+
+# --- Other blocks' shared memory ------------------------------------------------------------------------------------
+
+
+def _is_own(m: Machine[V], a: V) -> V:
+    """Whether an address of shared memory is of the block itself."""
+    return m.compare(U32, "eq", _rank_of(m, m.resize(U64, U32, a)), m.block_rank())
+
+
+def _rank_of(m: Machine[V], place: V) -> V:
+    """The rank of the block that an address of shared memory (u32) names, the block's own where it names none."""
+    named = m.shift_right(U32, place, m.constant(U32, RANK_SHIFT))
+    own = m.compare(U32, "eq", named, m.constant(U32, 0))
+    return m.select(U32, own, m.block_rank(), m.sub(U32, named, m.constant(U32, 1)))
+
+
+def _map(m: Machine[V], t: ScalarType, place: V, rank: V) -> V:
+    """An address of shared memory of type `t` that names the block of a rank."""
+    known = m.compare(U32, "lt", rank, m.constant(U32, NO_RANK))
+    named = m.add(U32, m.select(U32, known, rank, m.constant(U32, NO_RANK)), m.constant(U32, 1))
+    upper = m.shift_left(t, m.resize(U32, t, named), m.constant(t, RANK_SHIFT))
+    return m.bit_or(t, m.bit_and(t, place, m.constant(t, (1 << RANK_SHIFT) - 1)), upper)
+
+
+_mapa = partial(row, section="9.7.9.24", pipe=Pipe.INTEGER, takes_symbols=True, names_blocks=True)
+
+
+@_mapa("mapa.space.u32 d, a, rank:u32", groups={"space": "shared::cluster"})
+def mapa_short(m: Machine[V], f: Form, a: V, rank: V) -> V:
+    """d = the place in the shared memory of the cluster's block of that rank, of one in the block's own."""
+    return _map(m, f.type, a, rank)
+
+
+@_mapa("mapa{.space}.u64 d, a, rank:u32", groups={"space": "shared::cluster"})
+def mapa(m: Machine[V], f: Form, a: V, rank: V) -> V:
+    """As before; without a space both are generic addresses."""
+    window = m.constant(U64, f.space.window or CLUSTER.window)
+    place = a if f.space.window else m.sub(U64, a, window)
+    is_shared = m.compare(U64, "lt", place, m.constant(U64, WINDOW_SIZE))
+    mapped = _map(m, U64, place, m.select(U32, is_shared, rank, m.constant(U32, NO_RANK)))
+    return mapped if f.space.window else m.add(U64, mapped, window)
+
+
+_getctarank = partial(row, section="9.7.9.23", pipe=Pipe.INTEGER, takes_symbols=True)
+
+
+@_getctarank("getctarank.space.u32 d:u32, a", groups={"space": "shared::cluster"})
+def getctarank_short(m: Machine[V], f: Form, a: V) -> V:
+    """d = the rank in the cluster of the block whose shared memory the address is of."""
+    return _rank_of(m, a)
+
+
+@_getctarank("getctarank{.space}.u64 d:u32, a", groups={"space": "shared::cluster"})
+def getctarank(m: Machine[V], f: Form, a: V) -> V:
+    """As before; without a space the address is a generic one."""
+    return _rank_of(m, m.resize(U64, U32, a))
 
 
 @row(

@@ -52,8 +52,12 @@ class Space:
     """The spaces in which an access counts, and faults, each at a site of its own; empty: in this one."""
     served_as: Space | None = None
     """The space whose helpers serve it, as its memory is a part of that one's; None: it has its own."""
+    vector_bytes: int = 16
+    """The widest vector that an access moves (PTX manual, 9.7.9.8 and 9.7.9.11)."""
     uniform_at_uniform_address: bool = False
     """Whether a load gives one value for all lanes where they agree on the address."""
+    in_clusters: Space | None = None
+    """What it is in a kernel that makes addresses of other blocks' memory (`mapa`); None: the same."""
     passes_results: bool = False
     """Whether a thread finds in it what functions that it called have seen."""
     flushes_sums: bool = False
@@ -89,7 +93,7 @@ class Space:
 
 GLOBAL = Space(
     "global", "what the host allocates, and a module's variables", ("global",), Holder.GRID,
-    counted_as="global", cost=Cost.SECTORS, flushes_sums=True,
+    counted_as="global", cost=Cost.SECTORS, vector_bytes=32, flushes_sums=True,
 )  # fmt: skip
 CONST = Space(
     "const", "a module's constants: a part of global memory here", ("const",), Holder.GRID,
@@ -104,17 +108,24 @@ SHARED = Space(
     window=SHARED_WINDOW, address_bits=32, counted_as="shared", cost=Cost.WAVEFRONTS, uniform_at_uniform_address=True,
 )  # fmt: skip
 CLUSTER = Space(
-    "shared::cluster", "the shared memory of a cluster's blocks; each block is a cluster of its own here",
-    ("shared::cluster",), Holder.CLUSTER, window=SHARED_WINDOW, address_bits=32,
+    "shared::cluster", "the shared memory of all blocks of the cluster; `hardware.py` says how addresses name them",
+    ("shared::cluster",), Holder.CLUSTER, window=SHARED_WINDOW, address_bits=32, counted_as="shared.cluster",
 )  # fmt: skip
 LOCAL = Space("local", "a thread's own memory", ("local",), Holder.THREAD, window=LOCAL_WINDOW, counted_as="local")
 FRAME = Space(
     "frame", "the parameters of a call: a part of the thread's local memory", ("param::func",), Holder.THREAD,
     window=LOCAL_WINDOW, served_as=LOCAL, passes_results=True,
 )  # fmt: skip
-GENERIC = Space("generic", "all that has generic addresses", ("",), Holder.GRID, reaches=(GLOBAL, SHARED, LOCAL))
+GENERIC_IN_CLUSTERS = Space(
+    "generic_in_clusters", "all that has generic addresses, those of other blocks' shared memory among them",
+    (), Holder.GRID, reaches=(GLOBAL, SHARED, CLUSTER, LOCAL), vector_bytes=32,
+)  # fmt: skip
+GENERIC = Space(
+    "generic", "all that has generic addresses", ("",), Holder.GRID, reaches=(GLOBAL, SHARED, LOCAL),
+    vector_bytes=32, in_clusters=GENERIC_IN_CLUSTERS,
+)  # fmt: skip
 
-SPACES = (GLOBAL, CONST, PARAM, SHARED, CLUSTER, LOCAL, FRAME, GENERIC)
+SPACES = (GLOBAL, CONST, PARAM, SHARED, CLUSTER, LOCAL, FRAME, GENERIC, GENERIC_IN_CLUSTERS)
 BY_MODIFIER: Mapping[str, Space] = {modifier: space for space in SPACES for modifier in space.modifiers}
 """The spaces by how opcodes name them."""
 

@@ -85,7 +85,7 @@ class Row:
     counts: str | None
     """The counter that each execution by a warp adds 1 to, beside those that every instruction counts into."""
     shuffles: bool
-    """Whether the meaning moves values between lanes (`Machine.shuffle`)."""
+    """Whether the meaning moves values between lanes (`Machine.shuffle`, `Machine.exchange`)."""
     rounds: str
     """The operation that the meaning asks of `Machine.float_directed` where the text rounds other than to nearest."""
     wider_registers: bool
@@ -100,6 +100,8 @@ class Row:
     """Whether all threads of a warp come to it together, without a modifier that says so."""
     converts_addresses: bool
     """Whether it makes a generic address of one of a space, or the other way round."""
+    names_blocks: bool
+    """Whether what it gives may be an address of another block's shared memory."""
 
     @property
     def has_membermask(self) -> bool:
@@ -125,6 +127,8 @@ class Form:
     modifiers: frozenset[str] = field(default_factory=frozenset[str])
     immediates: tuple[int, ...] = ()
     """The integer literals among an instruction's operands, in order; filled in by the executors."""
+    in_clusters: bool = False
+    """Whether its kernel makes addresses of other blocks' shared memory; filled in by the executors."""
 
     @property
     def type(self) -> ScalarType:
@@ -152,7 +156,8 @@ class Form:
     @property
     def space(self) -> Space:
         """The state space that the opcode names."""
-        return BY_MODIFIER[self.get("space")]
+        named = BY_MODIFIER[self.get("space")]
+        return named.in_clusters if self.in_clusters and named.in_clusters is not None else named
 
     @property
     def accesses(self) -> tuple[tuple[Space, Access], ...]:
@@ -209,23 +214,58 @@ def _parse_operand(text: str, *, first: bool, has_destination: bool) -> list[Ope
         vector, packed = name.endswith("*"), name.endswith("#")
         name = name.rstrip("*#")
         address = name.startswith("[")
-        destination = first and has_destination and not address
         implied = name.startswith("%")
         paired = position > 0 and not implied
         slots.append(
             OperandSlot(
-                name.strip("[]"),
-                kind or "type",
-                destination,
-                address,
-                vector,
-                packed,
-                optional or paired,
-                paired,
-                implied,
+                name=name.strip("[]"),
+                type=kind or "type",
+                is_destination=first and has_destination and not address,
+                is_address=address,
+                may_be_vector=vector,
+                may_be_packed=packed,
+                optional=optional or paired,
+                paired=paired,
+                implied=implied,
             )
         )
     return slots
+
+
+def _parse_operands(text: str, *, has_destination: bool) -> tuple[OperandSlot, ...]:
+    parts = enumerate(part.strip() for part in text.split(",") if part.strip())
+    slots = (_parse_operand(part, first=index == 0, has_destination=has_destination) for index, part in parts)
+    return tuple(slot for pair in slots for slot in pair)
+
+
+def _parse_modifiers(
+    text: str, kinds: Mapping[str, str], alternatives: Mapping[str, frozenset[str]]
+) -> tuple[frozenset[str], Mapping[str, tuple[frozenset[str], bool]], tuple[tuple[str, frozenset[str]], ...]]:
+    """The literals, the groups and the slots of types (as `Row` has them) of an opcode behind its mnemonic."""
+    literals: set[str] = set()
+    chosen: dict[str, tuple[frozenset[str], bool]] = {}
+    slots: list[tuple[str, frozenset[str]]] = []
+    for brace, name, _ in _MODIFIER.findall(text):
+        if name in kinds:
+            slots.append((name, frozenset(kinds[name].split())))
+        elif name in TYPES:
+            slots.append(("type" if not slots else f"type{len(slots)}", frozenset((name,))))
+        elif name in alternatives:
+            chosen[name] = (alternatives[name], not brace)
+        elif brace:
+            chosen[name] = (frozenset((name,)), False)
+        else:
+            literals.add(name)
+    return frozenset(literals), chosen, tuple(slots)
+
+
+def _alternatives(syntax: str, groups: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
+    """The modifiers of each group of a row."""
+    alternatives = {name: frozenset(text.split()) for name, text in groups.items()}
+    unknown = alternatives.get("space", frozenset()) - BY_MODIFIER.keys()
+    if unknown:
+        raise ValueError(f"{syntax}: the table of spaces has no {', '.join(sorted(unknown))}")
+    return alternatives
 
 
 def row(
@@ -247,6 +287,7 @@ def row(
     operation: str = "",
     aligned: bool = False,
     converts_addresses: bool = False,
+    names_blocks: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds the decorated meaning to the table; its docstring's first line is the row's summary."""
 
@@ -254,34 +295,33 @@ def row(
         opcode, _, operand_text = syntax.partition(" ")
         mnemonic = opcode.split(".")[0].split("{")[0]
         kinds = {"type": types} if isinstance(types, str) else dict(types)
-        alternatives = {name: frozenset(text.split()) for name, text in (groups or {}).items()}
-        unknown = alternatives.get("space", frozenset()) - BY_MODIFIER.keys()
-        if unknown:
-            raise ValueError(f"{syntax}: the table of spaces has no {', '.join(sorted(unknown))}")
-        literals: set[str] = set()
-        chosen: dict[str, tuple[frozenset[str], bool]] = {}
-        slots: list[tuple[str, frozenset[str]]] = []
-        for brace, name, _ in _MODIFIER.findall(opcode[len(mnemonic) :]):
-            if name in kinds:
-                slots.append((name, frozenset(kinds[name].split())))
-            elif name in TYPES:
-                slots.append(("type" if not slots else f"type{len(slots)}", frozenset((name,))))
-            elif name in alternatives:
-                chosen[name] = (alternatives[name], not brace)
-            elif brace:
-                chosen[name] = (frozenset((name,)), False)
-            else:
-                literals.add(name)
-        operands: list[OperandSlot] = []
-        for index, text in enumerate(part for part in operand_text.split(",") if part.strip()):
-            operands += _parse_operand(text.strip(), first=index == 0, has_destination=effect.has_destination)
-        summary = (meaning.__doc__ or "").strip().splitlines()[0]
+        alternatives = _alternatives(syntax, groups or {})
+        literals, chosen, slots = _parse_modifiers(opcode[len(mnemonic) :], kinds, alternatives)
         entry = Row(
-            syntax, summary, section, pipe, effect, flops, flop_pipe, meaning,
-            mnemonic, frozenset(literals), chosen, tuple(slots), tuple(operands),
-            counts, shuffles, rounds, wider_registers, takes_symbols,
-            effect.observes if observes is None else observes, operation, aligned, converts_addresses,
-        )  # fmt: skip
+            syntax=syntax,
+            summary=(meaning.__doc__ or "").strip().splitlines()[0],
+            section=section,
+            pipe=pipe,
+            effect=effect,
+            flops=flops,
+            flop_pipe=flop_pipe,
+            meaning=meaning,
+            mnemonic=mnemonic,
+            literals=literals,
+            groups=chosen,
+            type_slots=slots,
+            operands=_parse_operands(operand_text, has_destination=effect.has_destination),
+            counts=counts,
+            shuffles=shuffles,
+            rounds=rounds,
+            wider_registers=wider_registers,
+            takes_symbols=takes_symbols,
+            observes=effect.observes if observes is None else observes,
+            operation=operation,
+            aligned=aligned,
+            converts_addresses=converts_addresses,
+            names_blocks=names_blocks,
+        )
         TABLE.append(entry)
         _BY_MNEMONIC.setdefault(mnemonic, []).append(entry)
         find_form.cache_clear()

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from triptych.core.errors import PtxSyntaxError, UnsupportedFeature
 from triptych.gpu.isa.binding import Bound, BoundInstruction
-from triptych.gpu.isa.spaces import GENERIC, GLOBAL
 from triptych.gpu.isa.special_registers import SPECIALS
 from triptych.gpu.isa.types import PRED, TYPES, ScalarType
 from triptych.gpu.syntax.ast import (
@@ -22,9 +21,6 @@ from triptych.gpu.syntax.ast import (
     Vector,
 )
 from triptych.gpu.syntax.names import is_special
-
-_MOST_BYTES = 16
-"""Of a vector in other memory than the global one (PTX manual, 9.7.9.8 and 9.7.9.11)."""
 
 
 class _Mismatch(Exception):
@@ -63,8 +59,9 @@ def _verify_counts(bound: BoundInstruction) -> None:
     for given in _vector_lengths(bound):
         if given != wanted:
             raise _Mismatch(f"{wanted} element{'s' if wanted > 1 else ''} expected, not {given}")
-    if wanted and wanted * bound.form.type.bytes > _MOST_BYTES and bound.form.space not in (GLOBAL, GENERIC):
-        raise _Mismatch(f"vectors of more than {_MOST_BYTES} bytes are of global memory alone")
+    most = bound.form.space.vector_bytes
+    if wanted and wanted * bound.form.type.bytes > most:
+        raise _Mismatch(f"vectors of more than {most} bytes are of global memory alone")
     if bound.effect.size_operand:
         size = bound.sources[2].operand
         if not isinstance(size, Integer) or size.value not in (4, 8, 16):

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
+from triptych.gpu.isa.spaces import SHARED
 from triptych.gpu.isa.table import Form, Pipe, row
-from triptych.gpu.isa.types import PRED, S32, U32
+from triptych.gpu.isa.types import PRED, S32, U32, U64
 
 
 @row(
@@ -20,7 +21,10 @@ from triptych.gpu.isa.types import PRED, S32, U32
     shuffles=True,
 )
 def shfl(m: Machine[V], f: Form, a: V, b: V, c: V, mask: V) -> tuple[V, V]:
-    """d = a of another lane of the segment, p = whether that lane is inside it; else d = a."""
+    """d = a of another lane of the segment, p = whether that lane is inside it; else d = a.
+
+    Of a lane that does not execute it together with the mask's the manual says nothing: an H200 gives 0.
+    """
     low = m.constant(U32, WARP_SIZE - 1)
     lane = m.lane_index()
     segment = m.bit_and(U32, m.shift_right(U32, c, m.constant(U32, 8)), low)
@@ -39,7 +43,7 @@ def shfl(m: Machine[V], f: Form, a: V, b: V, c: V, mask: V) -> tuple[V, V]:
         source = m.bit_xor(U32, lane, step) if mode == "bfly" else m.bit_or(U32, first, m.bit_and(U32, step, outside))
         inside = m.compare(S32, "le", source, last)
     source = m.bit_and(U32, m.select(U32, inside, source, lane), low)
-    return m.shuffle(f.type, a, source), inside
+    return m.exchange(f.type, a, source, mask), inside
 
 
 @row("vote.sync.ballot.b32 d, a:pred, membermask:u32", section="9.7.13.9", pipe=Pipe.WARP, effect=Effect.WARP)
@@ -66,53 +70,22 @@ def vote(m: Machine[V], f: Form, a: V, mask: V) -> V:
     return m.bit_xor(PRED, none, m.constant(PRED, 1)) if f.has("any") else m.bit_or(PRED, none, every)
 
 
-_IDENTITIES = {"add": 0, "or": 0, "xor": 0, "and": -1}
-
-
-def _identity(m: Machine[V], f: Form) -> V:
-    """What leaves the reduction as it is."""
-    operation, t = f.get("operation"), f.type
-    if operation in _IDENTITIES:
-        return m.constant(t, _IDENTITIES[operation])
-    low, high = (-(1 << 31), (1 << 31) - 1) if t.is_signed else (0, (1 << 32) - 1)
-    return m.constant(t, low if operation == "max" else high)
-
-
-def _reduce_lanes(m: Machine[V], f: Form, a: V, mask: V) -> V:
-    """The reduction of a over the active lanes of the mask, in every lane: by butterflies, others at the identity."""
-    operation, t = f.get("operation"), f.type
-    members = m.shift_right(U32, _members(m, mask), m.lane_index())
-    inside = m.compare(U32, "ne", m.bit_and(U32, members, m.constant(U32, 1)), m.constant(U32, 0))
-    total = m.select(t, inside, a, _identity(m, f))
-    for step in (16, 8, 4, 2, 1):
-        other = m.shuffle(t, total, m.bit_xor(U32, m.lane_index(), m.constant(U32, step)))
-        if operation in ("min", "max"):
-            better = m.compare(t, "lt" if operation == "min" else "gt", other, total)
-            total = m.select(t, better, other, total)
-        else:
-            combine = {"add": m.add, "and": m.bit_and, "or": m.bit_or, "xor": m.bit_xor}[operation]
-            total = combine(t, total, other)
-    return total
-
-
 @row(
     "redux.sync.operation.type d, a, membermask:u32",
     types="u32 s32", groups={"operation": "add min max"}, section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP,
-    shuffles=True,
 )  # fmt: skip
 def redux(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """d = the sum, the smallest or the largest of a over the lanes of the mask."""
-    return _reduce_lanes(m, f, a, mask)
+    return m.reduce(f.type, f.get("operation"), a, mask)
 
 
 @row(
     "redux.sync.operation.b32 d, a, membermask:u32",
     groups={"operation": "and or xor"}, section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP,
-    shuffles=True,
 )  # fmt: skip
 def redux_bits(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """d = a combined bit by bit over the lanes of the mask."""
-    return _reduce_lanes(m, f, a, mask)
+    return m.reduce(f.type, f.get("operation"), a, mask)
 
 
 @row("activemask.b32 d", section="9.7.13.11", pipe=Pipe.WARP, effect=Effect.WARP)
@@ -170,5 +143,10 @@ def elect(m: Machine[V], f: Form, mask: V) -> tuple[V, V]:
     section="9.7.14.5.15", pipe=Pipe.LOAD_STORE, effect=Effect.LOAD_MATRIX,
 )  # fmt: skip
 def ldmatrix(m: Machine[V], f: Form, address: V) -> Sequence[V]:
-    """d = a register for each 8×8 matrix of 16-bit elements; lanes 8i … 8i+7 give the addresses of its rows."""
+    """d = a register for each 8×8 matrix of 16-bit elements; lanes 8i … 8i+7 give the addresses of its rows.
+
+    Without a space these are generic ones, which must lie in the window of shared memory.
+    """
+    if not f.get("space"):
+        address = m.sub(U64, address, m.constant(U64, SHARED.window))
     return m.load_matrix(address, f.elements, f.has("trans"))

@@ -18,7 +18,13 @@ from triptych.gpu.flow import (
     split_at_syncs,
 )
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.isa.binding import BoundInstruction, bind, with_implied_registers
+from triptych.gpu.isa.binding import (
+    BoundInstruction,
+    bind,
+    bind_in_clusters,
+    reaches_other_blocks,
+    with_implied_registers,
+)
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.isa.verify import verify
 from triptych.gpu.lower.find_loose_registers import find_loose_registers
@@ -61,6 +67,8 @@ class KernelAnalysis:
     """By the identity of a bound instruction: its first site."""
     guarded_flops: Mapping[int, int]
     """By the identity of a bound instruction that is guarded and computes: its place among the lane counters."""
+    namings: Mapping[int, int]
+    """By the identity of a bound instruction that names lanes of its warp: its place among those."""
     layout: VariableLayout
     links: Mapping[int, tuple[int, ...]]
     """Where calls and returns go, by the block that they end; the graph's own edges pass them over."""
@@ -69,7 +77,7 @@ class KernelAnalysis:
     def counts(self) -> CountLayout:
         """Where counts stand: executions are those of each block, then those of each range of `pieces` in one go."""
         executions = len(self.graph.blocks) + sum(len(piece) > 1 for piece in self.pieces)
-        return CountLayout(executions, len(self.guarded_flops), len(self.sites))
+        return CountLayout(executions, len(self.guarded_flops), len(self.namings), len(self.sites))
 
     @property
     def runs(self) -> Mapping[int, int]:
@@ -96,14 +104,16 @@ class KernelAnalysis:
 class _Binder:
     """Binds and verifies each instruction once."""
 
-    def __init__(self, declared: Mapping[str, str]) -> None:
+    def __init__(self, declared: Mapping[str, str], graph: FlowGraph) -> None:
         self.declared = declared
+        instructions = (instruction for block in graph.blocks for instruction in block.instructions)
+        self.bind = bind_in_clusters if reaches_other_blocks(instructions) else bind
         self.known: dict[int, BoundInstruction] = {}
 
     def __call__(self, instruction: Instruction) -> BoundInstruction:
         found = self.known.get(id(instruction))
         if found is None:
-            found = self.known[id(instruction)] = bind(instruction)
+            found = self.known[id(instruction)] = self.bind(instruction)
             verify(found, self.declared)
         return found
 
@@ -118,7 +128,7 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
     """
     joined = join_functions(module, function)
     function = with_implied_registers(joined.function)
-    binder = _Binder(function.registers)
+    binder = _Binder(function.registers, joined.ordered.graph)
 
     def uses(instruction: Instruction) -> frozenset[str]:
         return binder(instruction).uses
@@ -156,11 +166,16 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
         for instruction in block:
             if instruction.instruction.guard is not None and instruction.form.row.flops:
                 guarded[id(instruction)] = len(guarded)
+    naming = (i for block in bound for i in block if i.membermask is not None)
     analysis = KernelAnalysis(
         module, function, graph, bound, liveness, uniformity, warps_in_rows, slots, frame_bytes,
         find_loose_registers(bound, function.registers), frozenset({0}),
         split.pieces, find_waits(graph, uses, defines), sites, site_of, guarded,
-        lay_out_variables(module, function, symbols, has_recursion=joined.has_recursion), links,
+        {id(instruction): place for place, instruction in enumerate(naming)},
+        lay_out_variables(
+            module, function, symbols, has_recursion=joined.has_recursion,
+            reaches_reserved=any(i.reaches_reserved for block in bound for i in block),
+        ), links,
     )  # fmt: skip
     return _with_resumable(analysis, postdominators)
 

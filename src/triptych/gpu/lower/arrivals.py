@@ -1,4 +1,4 @@
-"""Arriving at a barrier of the block: what both forms of a kernel do at `bar` and `barrier`."""
+"""Arriving at a barrier of the block or of its cluster: what both forms of a kernel do at `bar` and `barrier`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from llvmlite import ir
 from triptych.gpu.hardware import BARRIERS, WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.effects import Effect
-from triptych.gpu.lower.barriers import ANY, ARRIVE, COUNT, EVERY
+from triptych.gpu.lower.barriers import ANY, ARRIVE, CLUSTER_BARRIER, COUNT, EVERY
 from triptych.gpu.lower.body import KernelForm
 from triptych.gpu.lower.emitter import I32, I64, number, vector
 from triptych.gpu.lower.machine import Value
-from triptych.gpu.lower.records import BARRIER_SHIFT, WAITING, Outcome, Warp
+from triptych.gpu.lower.records import BARRIER_SHIFT, WAITING, FaultKind, Outcome, Warp
+from triptych.gpu.lower.services import record_fault
 from triptych.gpu.syntax.ast import Register
 
 
@@ -36,6 +37,16 @@ class Arrival:
     aligned: bool
     marks: ir.Value
     """Each lane's next block: those that arrive wait before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterWait:
+    """A wait at the cluster's barrier where it is executed."""
+
+    lanes: ir.Value
+    """Those that have to wait, an i32: not all threads of the cluster have arrived since they did."""
+    marks: ir.Value
+    """As those of an `Arrival`."""
 
 
 class ArrivingForm(KernelForm):
@@ -81,6 +92,40 @@ class ArrivingForm(KernelForm):
     def arrive_in_passing(self, instruction: BoundInstruction) -> None:
         """See `KernelForm`."""
         self.arrive(self._read_arrival(instruction, 0), self.alive_lanes())
+
+    def arrive_at_cluster(self, instruction: BoundInstruction) -> None:
+        """See `KernelForm`: each warp says for itself who has arrived; the scheduler looks at all of the cluster."""
+        lanes, owing = self._cluster_lanes(instruction), self.e.load_field(Warp, self.warp, "cluster_owing", I32)
+        self._check_cluster(FaultKind.CLUSTER_ARRIVAL, self.b.and_(lanes, owing), instruction)
+        self._set_cluster("cluster_owing", self.b.or_(owing, lanes))
+        arrived = self.e.load_field(Warp, self.warp, "cluster_arrived", I32)
+        self._set_cluster("cluster_arrived", self.b.or_(arrived, lanes))
+
+    def read_cluster_wait(self, instruction: BoundInstruction, following: int) -> ClusterWait:
+        """The wait at the end of a block."""
+        lanes, owing = self._cluster_lanes(instruction), self.e.load_field(Warp, self.warp, "cluster_owing", I32)
+        self._check_cluster(FaultKind.CLUSTER_WAIT, self.b.and_(lanes, self.b.not_(owing)), instruction)
+        self._set_cluster("cluster_owing", self.b.and_(owing, self.b.not_(lanes)))
+        waiting = self.b.and_(lanes, self.e.load_field(Warp, self.warp, "cluster_arrived", I32))
+        mark = WAITING | CLUSTER_BARRIER << BARRIER_SHIFT | following
+        kind = vector(I32)
+        return ClusterWait(
+            waiting, self.b.select(self.e.from_bits(waiting), number(kind, mark), number(kind, following))
+        )
+
+    def _cluster_lanes(self, instruction: BoundInstruction) -> ir.Value:
+        guard = self.guard_of(instruction)
+        return self.group if guard is None else self.lanes_where(guard)
+
+    def _set_cluster(self, name: str, lanes: ir.Value) -> None:
+        self.b.store(self.b.zext(lanes, I64), self.e.field(Warp, self.warp, name))
+
+    def _check_cluster(self, kind: FaultKind, wrong: ir.Value, instruction: BoundInstruction) -> None:
+        """Arrivals and waits of a thread must alternate."""
+        with self.e.when(self.b.icmp_unsigned("!=", wrong, ir.Constant(I32, 0)), likely=False):
+            lane = self.b.zext(self.e.count_trailing_zeros(wrong), I64)
+            record_fault(self.e, self.context, kind, lane=lane, line=ir.Constant(I64, instruction.instruction.line))
+            self.leave(Outcome.STOPPED)
 
     @abstractmethod
     def alive_lanes(self) -> ir.Value:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from llvmlite import ir
 
 from triptych.gpu.hardware import BARRIERS, WARP_SIZE
@@ -21,6 +24,8 @@ from triptych.gpu.lower.services import record_fault
 ARRIVE = "triptych.arrive"
 SETTLE = "triptych.settle"
 _COMPLETE = "triptych.complete"
+CLUSTER_BARRIER = BARRIERS
+"""How lanes are marked that wait at the barrier of their cluster, which has no record: warps say who has arrived."""
 COUNT, EVERY, ANY = range(3)
 """What of a reduction a lane wants: `Warp.results` holds 4 · the place in the frame + one of these."""
 
@@ -109,23 +114,38 @@ def _build_complete(module: ir.Module) -> None:
     arrivals = e.load_field(Context, context, "arrivals")
     e.b.store(e.b.and_(arrivals, e.b.not_(bit)), e.field(Context, context, "arrivals"))
     e.add_field(Context, context, "progress", constant(1))
-    warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
-    with e.counted(e.load_field(Context, context, "warp_count")) as i:
-        warp = e.offset(warps, e.b.mul(i, constant(Warp.size())))
-        together = e.b.icmp_signed("==", e.load_field(Warp, warp, "mode"), constant(0))
-        with e.b.if_else(together) as (whole, parted):
-            with whole:
-                waits = e.b.icmp_signed("==", e.load_field(Warp, warp, "status"), constant(Status.WAITING))
-                here = e.b.icmp_signed("==", e.load_field(Warp, warp, "barrier"), index)
-                with e.when(e.b.and_(waits, here)):
-                    e.b.store(constant(Status.READY), e.field(Warp, warp, "status"))
-                    _deliver(e, place, warp, e.load_field(Warp, warp, "mask", I32))
-            with parted:
-                _release_lanes(e, place, warp, index)
+    with each_warp(e, *_warps_of(e, context)) as warp:
+        release(e, warp, index, place)
     e.b.ret_void()
 
 
-def _release_lanes(e: Emitter, place: ir.Value, warp: ir.Value, index: ir.Value) -> None:
+@contextmanager
+def each_warp(e: Emitter, warps: ir.Value, count: ir.Value) -> Generator[ir.Value]:
+    """Runs for each warp of a block, whose records begin at `warps`, an i64; gives its record."""
+    first = e.b.inttoptr(warps, POINTER)
+    with e.counted(count) as i:
+        yield e.offset(first, e.b.mul(i, constant(Warp.size())))
+
+
+def _warps_of(e: Emitter, context: ir.Value) -> tuple[ir.Value, ir.Value]:
+    return e.load_field(Context, context, "warps"), e.load_field(Context, context, "warp_count")
+
+
+def release(e: Emitter, warp: ir.Value, index: ir.Value, place: ir.Value | None) -> None:
+    """Lanes of a warp that wait at a barrier go on; `place` is its record, where it has one."""
+    together = e.b.icmp_signed("==", e.load_field(Warp, warp, "mode"), constant(0))
+    with e.b.if_else(together) as (whole, parted):
+        with whole:
+            waits = e.b.icmp_signed("==", e.load_field(Warp, warp, "status"), constant(Status.WAITING))
+            here = e.b.icmp_signed("==", e.load_field(Warp, warp, "barrier"), index)
+            with e.when(e.b.and_(waits, here)):
+                e.b.store(constant(Status.READY), e.field(Warp, warp, "status"))
+                _deliver(e, place, warp, e.load_field(Warp, warp, "mask", I32))
+        with parted:
+            _release_lanes(e, place, warp, index)
+
+
+def _release_lanes(e: Emitter, place: ir.Value | None, warp: ir.Value, index: ir.Value) -> None:
     lanes = e.field(Warp, warp, "next_blocks_0")
     following = e.b.load(lanes, align=8, typ=vector(I32))
     shifted = e.b.shl(e.b.trunc(index, I32), ir.Constant(I32, BARRIER_SHIFT))
@@ -140,8 +160,10 @@ def _release_lanes(e: Emitter, place: ir.Value, warp: ir.Value, index: ir.Value)
         _deliver(e, place, warp, released)
 
 
-def _deliver(e: Emitter, place: ir.Value, warp: ir.Value, lanes: ir.Value) -> None:
+def _deliver(e: Emitter, place: ir.Value | None, warp: ir.Value, lanes: ir.Value) -> None:
     """The result of a reduction into the frames of the lanes that wait for it."""
+    if place is None:
+        return
     with e.when(e.b.icmp_signed("!=", e.load_field(Barrier, place, "reduces"), constant(0)), likely=False):
         frame = e.b.inttoptr(e.load_field(Warp, warp, "frame"), POINTER)
         wanted = e.field(Warp, warp, "results_0")
@@ -177,13 +199,17 @@ def _build_settle(module: ir.Module) -> None:
 
 def _count_live(e: Emitter, context: ir.Value) -> ir.Value:
     live = e.variable(I64, constant(0))
-    warps = e.b.inttoptr(e.load_field(Context, context, "warps"), POINTER)
-    with e.counted(e.load_field(Context, context, "warp_count")) as i:
-        warp = e.offset(warps, e.b.mul(i, constant(Warp.size())))
-        with e.when(e.b.icmp_signed("!=", e.load_field(Warp, warp, "status"), constant(Status.DONE))):
-            lanes = e.variable(I32, e.load_field(Warp, warp, "mask", I32))
-            with e.when(e.b.icmp_signed("!=", e.load_field(Warp, warp, "mode"), constant(0))):
-                following = e.b.load(e.field(Warp, warp, "next_blocks_0"), align=8, typ=vector(I32))
-                e.b.store(e.bits(e.b.icmp_unsigned("!=", following, number(vector(I32), EXITED))), lanes)
-            e.b.store(e.b.add(e.get(live, I64), e.b.zext(e.count_ones(e.get(lanes, I32)), I64)), live)
+    with each_warp(e, *_warps_of(e, context)) as warp:
+        e.b.store(e.b.add(e.get(live, I64), e.b.zext(e.count_ones(live_lanes(e, warp)), I64)), live)
     return e.get(live, I64)
+
+
+def live_lanes(e: Emitter, warp: ir.Value) -> ir.Value:
+    """The lanes of a warp that have not ended, an i32."""
+    lanes = e.variable(I32, ir.Constant(I32, 0))
+    with e.when(e.b.icmp_signed("!=", e.load_field(Warp, warp, "status"), constant(Status.DONE))):
+        e.b.store(e.load_field(Warp, warp, "mask", I32), lanes)
+        with e.when(e.b.icmp_signed("!=", e.load_field(Warp, warp, "mode"), constant(0))):
+            following = e.b.load(e.field(Warp, warp, "next_blocks_0"), align=8, typ=vector(I32))
+            e.b.store(e.bits(e.b.icmp_unsigned("!=", following, number(vector(I32), EXITED))), lanes)
+    return e.get(lanes, I32)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import Bound, BoundInstruction
 from triptych.gpu.isa.calls import HOST_FUNCTIONS
-from triptych.gpu.isa.effects import Effect
+from triptych.gpu.isa.effects import Carrier
 from triptych.gpu.isa.types import TYPES, U16, U32, U64, ScalarType
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.emitter import I32, I64, POINTER, Callee, number, start_function, vector
 from triptych.gpu.lower.machine import LlvmMachine, Value, element_type
 from triptych.gpu.lower.records import Context, FaultKind, Outcome, Warp
 from triptych.gpu.lower.registers import Operands
-from triptych.gpu.lower.services import record_fault
+from triptych.gpu.lower.services import REFUEL, record_fault
 from triptych.gpu.syntax.ast import Register, Sink, Vector
 
 _BITS = {16: U16, 32: U32, 64: U64}
@@ -125,16 +126,32 @@ class KernelForm(ABC):
     def emit_block_body(self, index: int) -> None:
         """All instructions of a block but the one that chooses the next."""
         for instruction in self.analysis.bound[index]:
-            if instruction.effect is Effect.BLOCK_ARRIVAL:
-                self.arrive_in_passing(instruction)
-            elif instruction.effect is Effect.HOST_CALL:
-                self._call_host(instruction)
-            elif instruction.effect.has_meaning or instruction.effect is Effect.TRAP:
-                self._emit(instruction)
+            match instruction.effect.carrier:
+                case Carrier.MEANING:
+                    self._emit(instruction)
+                case Carrier.BLOCK_ARRIVAL:
+                    self.arrive_in_passing(instruction)
+                case Carrier.CLUSTER_ARRIVAL:
+                    self.arrive_at_cluster(instruction)
+                case Carrier.HOST:
+                    self._call_host(instruction)
+                case Carrier.MEETING:
+                    self._start_instruction(instruction, self.guard_of(instruction))
+                case Carrier.TRAP:
+                    self._start_instruction(instruction, self.guard_of(instruction))
+                    self._trap(instruction.instruction.line)
+                case Carrier.BLOCK_END:
+                    pass  # `emit_end` of the form
+                case _:
+                    assert_never(instruction.effect.carrier)
 
     @abstractmethod
     def arrive_in_passing(self, instruction: BoundInstruction) -> None:
         """Arrives at a barrier of the block without waiting there."""
+
+    @abstractmethod
+    def arrive_at_cluster(self, instruction: BoundInstruction) -> None:
+        """Arrives at the barrier of the block's cluster."""
 
     def guard_of(self, instruction: BoundInstruction) -> Value | None:
         """The guard's truth."""
@@ -153,10 +170,7 @@ class KernelForm(ABC):
 
     def _emit(self, instruction: BoundInstruction) -> None:
         guard = self.guard_of(instruction)
-        self.m.active = self.group if guard is None else self.lanes_where(guard)
-        if instruction.effect is Effect.TRAP:
-            self._trap(instruction.instruction.line)
-            return
+        self._start_instruction(instruction, guard)
         place = self.analysis.site_of.get(id(instruction))
         self.m.site = None if place is None else self._count_place(self.layout.site(place))
         counted = self.analysis.guarded_flops.get(id(instruction))
@@ -165,6 +179,13 @@ class KernelForm(ABC):
         sources = [self.operands.read(bound, instruction) for bound in instruction.sources]
         result = instruction.form.row.meaning(self.m, instruction.form, *sources)
         self._write_all(instruction, _as_sequence(result), guard)
+
+    def _start_instruction(self, instruction: BoundInstruction, guard: Value | None) -> None:
+        """Says which lanes execute it; lanes that a mask of their own leaves out are told."""
+        self.m.active = self.group if guard is None else self.lanes_where(guard)
+        if instruction.membermask is not None:
+            self.m.misuse = self._count_place(self.layout.misuse(self.analysis.namings[id(instruction)]))
+            self.m.check_member(self.operands.read(instruction.membermask, instruction))
 
     def _trap(self, line: int) -> None:
         hit = self.b.icmp_unsigned("!=", self.m.active, ir.Constant(I32, 0))
@@ -235,7 +256,7 @@ class KernelForm(ABC):
         self.b.store(left, place)
         with self.e.when(self.b.icmp_signed("<", left, ir.Constant(I64, 0)), likely=False):
             line = ir.Constant(I64, self._line_of(index))
-            stop = self.e.intrinsic("triptych.refuel", I32, [self.context, self.warp, line])
+            stop = self.e.intrinsic(REFUEL, I32, [self.context, self.warp, line])
             with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I32, 0))):
                 self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 

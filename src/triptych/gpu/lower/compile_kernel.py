@@ -11,8 +11,8 @@ from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.body import KernelForm
 from triptych.gpu.lower.converged import ConvergedForm
 from triptych.gpu.lower.engine import Unit, load_units
-from triptych.gpu.lower.linked_units import RUN
 from triptych.gpu.lower.masked import MaskedForm
+from triptych.gpu.lower.scheduler import RUN
 
 FORMS: Mapping[str, type[KernelForm]] = {"converged": ConvergedForm, "masked": MaskedForm}
 LEVELS = {"converged": ((500, 2), (1500, 1)), "masked": ((500, 1),)}

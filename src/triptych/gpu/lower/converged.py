@@ -5,7 +5,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from triptych.gpu.lower.analysis import KernelAnalysis
-from triptych.gpu.lower.arrivals import Arrival
+from triptych.gpu.lower.arrivals import Arrival, ClusterWait
+from triptych.gpu.lower.barriers import CLUSTER_BARRIER
 from triptych.gpu.lower.body import FRAME_ALIGNMENT
 from triptych.gpu.lower.emitter import I32, I64, number, vector
 from triptych.gpu.lower.endings import EndingForm
@@ -183,11 +184,28 @@ class ConvergedForm(EndingForm):
         self.arrive(arrival, self.group)
         self.leave(Outcome.DIVERGED)
 
-    def _wait_together(self, arrival: Arrival, number: ir.Value) -> None:
-        self._suspend(arrival.following)
+    def wait_for_cluster(self, wait: ClusterWait, index: int, following: int) -> None:
+        """See `EndingForm`; where only some lanes have to wait, the warp parts."""
+        none, some, together, parted = (self.e.block(n) for n in ("none", "some", "together", "parted"))
+        self.b.cbranch(self.b.icmp_unsigned("==", wait.lanes, ir.Constant(I32, 0)), none, some)
+        self.b.position_at_end(none)
+        self.go(index, following)
+        self.b.position_at_end(some)
+        self.b.cbranch(self.b.icmp_unsigned("==", wait.lanes, self.group), together, parted)
+        self.b.position_at_end(together)
+        self._wait_at(following, ir.Constant(I64, CLUSTER_BARRIER))
+        self.leave(Outcome.BARRIER)
+        self.b.position_at_end(parted)
+        self._diverge(wait.marks, (following,))
+
+    def _wait_at(self, following: int, number: ir.Value) -> None:
+        self._suspend(following)
         values = {"barrier": number, "status": ir.Constant(I64, Status.WAITING)}
         for name, value in values.items():
             self.b.store(value, self.e.field(Warp, self.warp, name))
+
+    def _wait_together(self, arrival: Arrival, number: ir.Value) -> None:
+        self._wait_at(arrival.following, number)
         if arrival.holds is not None:
             self.set_results(arrival, self.e.from_bits(self.group))
         self.arrive(arrival, self.group)

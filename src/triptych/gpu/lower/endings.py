@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.types import U32
-from triptych.gpu.lower.arrivals import ArrivingForm
+from triptych.gpu.lower.arrivals import ArrivingForm, ClusterWait
 from triptych.gpu.lower.emitter import I32, number, vector
 from triptych.gpu.lower.machine import Value
 from triptych.gpu.lower.records import EXITED, Warp
@@ -25,6 +25,10 @@ class EndingForm(ArrivingForm):
     @abstractmethod
     def wait(self, index: int, following: int | None) -> None:
         """Ends a block at a barrier, in front of the block `following` (None: all lanes end)."""
+
+    @abstractmethod
+    def wait_for_cluster(self, wait: ClusterWait, index: int, following: int) -> None:
+        """Ends a block at the wait for its cluster, in front of the block `following`."""
 
     @abstractmethod
     def switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
@@ -51,7 +55,10 @@ class EndingForm(ArrivingForm):
         live_out = self.analysis.liveness.live_out(index)
         for name in sorted(self.written & live_out & self.analysis.slots.keys()):
             self.keep(name, self.values[name])
-        if self.analysis.graph.blocks[index].waits:
+        if self.analysis.graph.blocks[index].waits and self.analysis.bound[index][-1].effect is Effect.CLUSTER_WAIT:
+            assert behind is not None, "no body ends with what does not leave"
+            self.wait_for_cluster(self.read_cluster_wait(self.analysis.bound[index][-1], behind), index, behind)
+        elif self.analysis.graph.blocks[index].waits:
             self.wait(index, behind)
         elif picked is not None:
             self.switch(index, picked, targets)

@@ -99,7 +99,7 @@ class NanMachine:
     float_negate = float_magnitude = round_integral = _arithmetic
     add = sub = mul = divide = remainder = bit_and = bit_or = bit_xor = shift_left = shift_right = _bits
     count_ones = count_leading_zeros = reverse_bits = resize = compare = float_to_integer = _bits
-    lane_index = active_mask = shuffle = ballot = _bits
+    lane_index = block_rank = active_mask = shuffle = exchange = reduce = ballot = _bits
 
 
 def _of_bits(bits: int) -> Nan:

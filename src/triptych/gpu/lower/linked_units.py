@@ -11,11 +11,12 @@ from triptych.gpu.isa.spaces import PARAM, Space
 from triptych.gpu.isa.table import Form
 from triptych.gpu.isa.types import packed_element
 from triptych.gpu.lower.barriers import ARRIVE
+from triptych.gpu.lower.clusters import LOCATE
 from triptych.gpu.lower.directed import DIRECTIONS, build_directed, directed_name
 from triptych.gpu.lower.engine import Unit
 from triptych.gpu.lower.memory import (
     LOAD_ROWS,
-    Access,
+    HelperAccess,
     atomic_access,
     build_copy,
     build_helper,
@@ -27,11 +28,11 @@ from triptych.gpu.lower.memory import (
     needed_by_copy,
     ways_of,
 )
-from triptych.gpu.lower.scheduler import build_scheduler
+from triptych.gpu.lower.scheduler import RUN, build_scheduler
+from triptych.gpu.lower.services import FAULT, MISUSE, REFUEL, RESOLVE
 from triptych.gpu.lower.shuffle import SHUFFLE, build_shuffle
 
-RUN = "triptych.run"
-_SCHEDULER = Unit("scheduler", (RUN, "triptych.fault", "triptych.resolve", "triptych.refuel", ARRIVE), build_scheduler)
+_SCHEDULER = Unit("scheduler", (RUN, FAULT, MISUSE, RESOLVE, REFUEL, ARRIVE, LOCATE), build_scheduler)
 _SHUFFLE = Unit("shuffle", (SHUFFLE,), build_shuffle)
 
 
@@ -68,16 +69,16 @@ def _is_fixed_parameter(instruction: BoundInstruction) -> bool:
     return not any(any(registers_of(source.operand)) for source in instruction.sources)
 
 
-def _helper_access(form: Form, space: Space, kind: str) -> Access:
+def _helper_access(form: Form, space: Space, kind: str) -> HelperAccess:
     """What the helper does that serves an access of an instruction."""
     if kind == "atomic":
         t = packed_element(form.type)
         return atomic_access(form.operation, space, t, form.lane_bytes // t.bytes)
     size = form.row.effect.unit_bytes or form.type.bytes
-    return Access(kind, space, size, form.lane_bytes // size)
+    return HelperAccess(kind, space, size, form.lane_bytes // size)
 
 
-def _access_units(access: Access) -> Iterator[Unit]:
+def _access_units(access: HelperAccess) -> Iterator[Unit]:
     for other in needed_by(access):
         yield from _access_units(other)
     symbols = (access.name, *(fallback_name(access, way) for way in ways_of(access)))

@@ -9,10 +9,10 @@ from llvmlite import ir
 from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.isa.spaces import PARAM, Space
 from triptych.gpu.isa.types import TYPES, ScalarType
+from triptych.gpu.lower.clusters import block_rank
 from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, number, vector
-from triptych.gpu.lower.floating import FloatMachine
 from triptych.gpu.lower.memory import (
-    Access,
+    HelperAccess,
     atomic_access,
     copy_name,
     emit_inline,
@@ -21,23 +21,21 @@ from triptych.gpu.lower.memory import (
     ways_of,
 )
 from triptych.gpu.lower.records import Context
-from triptych.gpu.lower.shuffle import SHUFFLE
 from triptych.gpu.lower.values import Value, element_type, signed_value
+from triptych.gpu.lower.warp_machine import WarpMachine
 
 
-class LlvmMachine(FloatMachine):
+class LlvmMachine(WarpMachine):
     """Fulfils `Machine` for code that is being emitted.
 
-    The kernel's lowering sets, before each instruction, which lanes are active (`active`, an i32) and which memory
-    site is the instruction's (`site`).
+    The kernel's lowering sets, before each instruction, which memory site is the instruction's (`site`), and what
+    `WarpMachine` wants.
     """
 
     def __init__(self, e: Emitter, context: ir.Value, warp: ir.Value) -> None:
         """Emits with `e`; `context` and `warp` point to the structures of `records`."""
-        super().__init__(e)
-        self.context = context
+        super().__init__(e, context)
         self.warp = warp
-        self.active: ir.Value = ir.Constant(I32, -1)
         self.site: ir.Value | None = None
         self.parameter_bytes = 0
 
@@ -129,7 +127,7 @@ class LlvmMachine(FloatMachine):
         """See `Machine`."""
         if space is PARAM:
             return self._load_parameter(t, address, count)
-        access = Access("load", space.helper, t.bytes, count)
+        access = HelperAccess("load", space.helper, t.bytes, count)
         if address.uniform and "broadcast" in ways_of(access):
             parts = self._access_inline(access, "broadcast", address)
             return [self.bitcast(_bits_type(t), t, Value(p, True)) for p in parts]
@@ -142,7 +140,7 @@ class LlvmMachine(FloatMachine):
             Value(p if element_type(t) == bits else self.b.bitcast(p, vector(element_type(t))), False) for p in parts
         ]
 
-    def _is_contiguous(self, access: Access, address: Value) -> bool:
+    def _is_contiguous(self, access: HelperAccess, address: Value) -> bool:
         """Whether the lanes are known to reach for neighbouring elements, in a way that stands inside the kernel."""
         return "contiguous" in ways_of(access) and address.stride == access.bytes and address.ir.type == I32
 
@@ -150,7 +148,7 @@ class LlvmMachine(FloatMachine):
         return [given] if count == 1 else [self.b.extract_value(given, i) for i in range(count)]
 
     def _access_inline(
-        self, access: Access, way: str, address: Value, values: Sequence[ir.Value] = ()
+        self, access: HelperAccess, way: str, address: Value, values: Sequence[ir.Value] = ()
     ) -> list[ir.Value]:
         """A shared access whose lanes are known to reach for one element (`broadcast`) or neighbours (`contiguous`)."""
         assert self.site is not None, "a memory instruction has a site"
@@ -184,7 +182,7 @@ class LlvmMachine(FloatMachine):
         """See `Machine`."""
         if space is PARAM:
             raise UnsupportedInstruction("st.param writes a kernel's parameter, which is read-only")
-        access = Access("store", space.helper, t.bytes, len(values))
+        access = HelperAccess("store", space.helper, t.bytes, len(values))
         bits = [self._as_bits(t, v) for v in values]
         if self._is_contiguous(access, address):
             self._access_inline(access, "contiguous", address, bits)
@@ -204,7 +202,7 @@ class LlvmMachine(FloatMachine):
         wide = self.spread(value)
         return wide if isinstance(wide.type.element, ir.IntType) else self.b.bitcast(wide, vector(ir.IntType(t.bits)))
 
-    def _access(self, access: Access, address: Value, values: Sequence[ir.Value]) -> ir.Value:
+    def _access(self, access: HelperAccess, address: Value, values: Sequence[ir.Value]) -> ir.Value:
         assert self.site is not None, "a memory instruction has a site"
         places = self._shared_places(address) if access.address_type == I32 else self.spread(address)
         arguments = [self.context, self.site, self.active, places, *values]
@@ -236,38 +234,13 @@ class LlvmMachine(FloatMachine):
         given = self.e.intrinsic(load_matrix_name(count, transposed), load_matrix_result(count), arguments)
         return [Value(part, False) for part in self._parts(given, count)]
 
+    def block_rank(self) -> Value:
+        """See `Machine`."""
+        return Value(self.b.trunc(block_rank(self.e, self.context), I32), True)
+
     def fence(self) -> None:
         """See `Machine`."""
         self.b.fence("seq_cst")
-
-    # The warp ---------------------------------------------------------------------------------------------------
-
-    def lane_index(self) -> Value:
-        """See `Machine`."""
-        return Value(ir.Constant(I32, 0), False, 1)
-
-    def active_mask(self) -> Value:
-        """See `Machine`."""
-        return Value(self.active, True)
-
-    def shuffle(self, t: ScalarType, a: Value, source_lane: Value) -> Value:
-        """See `Machine`."""
-        if a.uniform:
-            return a
-        if source_lane.uniform:
-            return Value(self.b.extract_element(self.spread(a), source_lane.ir), True)
-        values, lanes = self.spread(a), self.spread(source_lane)
-        if t.bits < 64:
-            return Value(self.e.intrinsic(SHUFFLE, vector(I32), [values, lanes]), False)
-        shift = number(vector(I64), 32)
-        halves = (self.b.trunc(part, vector(I32)) for part in (values, self.b.lshr(values, shift)))
-        parts = (self.e.intrinsic(SHUFFLE, vector(I32), [half, lanes]) for half in halves)
-        low, high = (self.b.zext(part, vector(I64)) for part in parts)
-        return Value(self.b.or_(low, self.b.shl(high, shift)), False)
-
-    def ballot(self, predicate: Value) -> Value:
-        """See `Machine`."""
-        return Value(self.b.and_(self.e.bits(self.spread(predicate)), self.active), True)
 
 
 def _bits_type(t: ScalarType) -> ScalarType:

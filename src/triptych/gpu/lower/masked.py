@@ -8,6 +8,7 @@ from llvmlite import ir
 
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.lower.analysis import KernelAnalysis
+from triptych.gpu.lower.arrivals import ClusterWait
 from triptych.gpu.lower.emitter import I1, I32, I64, number, vector
 from triptych.gpu.lower.emitter import lanes as affine_lanes
 from triptych.gpu.lower.endings import EndingForm
@@ -33,6 +34,8 @@ class MaskedForm(EndingForm):
         self.rotates = bool(analysis.waits or self.syncs)
         """Whether lanes may have to wait for lanes at higher blocks."""
         self.ran = self.e.variable(I1, ir.Constant(I1, 0), name="ran")
+        self.held = self.e.variable(I32, ir.Constant(I32, 0), name="held")
+        """Lanes that wait at the block whose other lanes run next."""
         self.regions = find_regions(analysis)
         self.region: Region | None = None
         self.homes = {
@@ -92,6 +95,9 @@ class MaskedForm(EndingForm):
             with self.e.when(self.b.icmp_unsigned(">=", lowest, ir.Constant(I32, WRAPPED)), likely=False):
                 self._end_circle(following)
         chosen = self.b.icmp_unsigned("==", keys, self.e.splat(lowest))
+        if self.syncs:
+            chosen = self.b.and_(chosen, self.b.not_(self.e.from_bits(self.e.get(self.held, I32))))
+            self.b.store(ir.Constant(I32, 0), self.held)
         self.group = self.e.bits(chosen)
         self.others = self._least(self.b.select(chosen, number(vector(I32), EXITED), keys))
         """The key of the first group that is not the one that runs."""
@@ -203,15 +209,30 @@ class MaskedForm(EndingForm):
         self.emit_end(index)
 
     def _await_members(self, index: int) -> None:
-        """Lanes that the block's first instruction names and that live, but stand elsewhere, are waited for."""
+        """Lanes that the block's first instruction names and that live, but stand elsewhere, are waited for.
+
+        Each lane waits for those of its own mask: where only some have what they wait for, these run, and the others
+        stay at the block.
+        """
         instruction = self.analysis.bound[index][0]
         assert instruction.membermask is not None
-        members = self.operands.read(instruction.membermask, instruction)
-        first = self.e.count_trailing_zeros(self.group)
-        named = members.ir if members.uniform else self.b.extract_element(self.m.spread(members), first)
-        elsewhere = self.b.and_(self.b.and_(named, self.alive), self.b.not_(self.group))
+        members = self.m.whole(self.operands.read(instruction.membermask, instruction))
+        elsewhere, nobody = self.b.and_(self.alive, self.b.not_(self.group)), ir.Constant(I32, 0)
         waits, complete = self.e.block("waits"), self.e.block("complete")
-        self.b.cbranch(self.b.icmp_unsigned("!=", elsewhere, ir.Constant(I32, 0)), waits, complete)
+        if members.uniform:
+            missing = self.b.and_(members.ir, elsewhere)
+            self.b.cbranch(self.b.icmp_unsigned("!=", missing, nobody), waits, complete)
+        else:
+            missing = self.b.and_(members.ir, self.e.splat(elsewhere))
+            lacking = self.e.bits(self.b.icmp_unsigned("!=", missing, number(vector(I32), 0)))
+            lacking = self.b.and_(lacking, self.group)
+            some, parted = self.e.block("some"), self.e.block("parted")
+            self.b.cbranch(self.b.icmp_unsigned("!=", lacking, nobody), some, complete)
+            self.b.position_at_end(some)
+            self.b.cbranch(self.b.icmp_unsigned("==", lacking, self.group), waits, parted)
+            self.b.position_at_end(parted)
+            self.b.store(lacking, self.held)
+            self.b.branch(self._way_out(index, directly=False))
         self.b.position_at_end(waits)
         self._set_offset(index + 1)
         self.b.branch(self._way_out(index, directly=False))
@@ -341,3 +362,8 @@ class MaskedForm(EndingForm):
         self.set_results(arrival, self.e.from_bits(arrival.lanes))
         self.arrive(arrival, self.alive)
         self.b.branch(self.head)
+
+    def wait_for_cluster(self, wait: ClusterWait, index: int, following: int) -> None:
+        """See `EndingForm`; lanes that need not wait go on."""
+        self._hand_back([following])
+        self._send(wait.marks)

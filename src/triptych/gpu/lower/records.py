@@ -32,7 +32,7 @@ PATIENCE = 64
 """Iterations of waiting loops that a warp runs before it lets others run."""
 
 
-class Status:
+class Status(IntEnum):
     """What a warp does between two runs of its code."""
 
     READY = 0
@@ -41,7 +41,7 @@ class Status:
     DONE = 2
 
 
-class Outcome:
+class Outcome(IntEnum):
     """Why a warp's code returned to the scheduler."""
 
     DONE = 0
@@ -54,7 +54,7 @@ class Outcome:
     """It waits in a loop; others may run."""
 
 
-class Need:
+class Need(IntEnum):
     """Why the scheduler returned to Python."""
 
     NOTHING = 0
@@ -81,6 +81,11 @@ class FaultKind(IntEnum):
     DEADLOCK = 11
     HANG = 12
     HOST_CALL = 13
+    CLUSTER_BOUNDS = 14
+    CLUSTER_RANK = 15
+    CLUSTER_EXITED = 16
+    CLUSTER_ARRIVAL = 17
+    CLUSTER_WAIT = 18
 
 
 class Start(Enum):
@@ -142,7 +147,7 @@ class Context(Record):
     `arrivals` are the barriers at which threads of the block have arrived, as bits. Of the `slot_count` slots, `wanted`
     may be in use, at most `slot_limit`; the block that runs is that of slot `cursor`. `progress` counts what shows that
     the worker does not only wait: blocks and warps that ended, barriers that completed. `spins` counts the iterations
-    of loops that waited.
+    of loops that waited. Of a new block's shared memory the first `cleared_bytes` are 0, the others poisoned.
     """
 
     STARTS: ClassVar[Starts] = Slot.STARTS
@@ -151,6 +156,8 @@ class Context(Record):
         # The launch's: the same for all its blocks.
         "next_block total_blocks nctaid_x nctaid_y nctaid_z ntid_x ntid_y ntid_z threads warp_count thread_indices",
         "index_stride parameters stop_block budget converged masked storages symbols envreg_1 envreg_2 host_call",
+        "cleared_bytes",
+        "cluster_x cluster_y cluster_z cluster_size explicit_cluster",
         # The worker's: they go on from block to block.
         "sites site_count counts scratch warp_index slots slot_count slot_limit wanted cursor held done_blocks",
         "progress turn_progress idle_turns spins",
@@ -166,13 +173,14 @@ class Warp(Record):
     counts those of waiting loops down to the next yield. Parted lanes at blocks from `offset` on run before the others.
     `barrier` is where all live lanes wait while they are together. `results` says for each lane that waits for a
     reduction what it wants and where in the frame that goes (`barriers.COUNT`), or -1. `clock` is what
-    clock registers last said.
+    clock registers last said. `cluster_arrived` are the lanes that have arrived at the cluster's barrier since it last
+    completed, `cluster_owing` those that have and not waited yet.
     """
 
     STARTS: ClassVar[Starts] = {
         "status": Status.READY, "resume": 0, "mask": Start.GIVEN, "index": Start.KEPT, "frame": Start.KEPT,
         "fuel": Start.GIVEN, "spent": 0, "mode": 0, "patience": PATIENCE, "offset": 0, "barrier": Start.KEPT,
-        "clock": 0,
+        "clock": 0, "cluster_arrived": 0, "cluster_owing": 0,
         **dict.fromkeys((f"next_blocks_{i}" for i in range(WARP_SIZE // 2)), Start.KEPT),
         **dict.fromkeys((f"results_{i}" for i in range(WARP_SIZE // 2)), Start.KEPT),
     }  # fmt: skip
@@ -203,17 +211,54 @@ class Site(Record):
     _fields_ = _fields("low high delta touched requests sectors bytes conflicts contiguous broadcast left_view")
 
 
+class MisuseKind(IntEnum):
+    """What a lane did at an instruction that names lanes of its warp."""
+
+    OUTSIDE = 1
+    """Its own mask does not name it."""
+    SOURCE = 2
+    """It reads a lane that does not take part."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Misuse:
+    """The first misuse of an instruction that names lanes, in the order of its fields; kept as one number above 0."""
+
+    block: int
+    warp: int
+    kind: int
+    """A `MisuseKind`."""
+    lane: int
+    source: int
+    """The lane that it reads."""
+
+    BITS: ClassVar[Mapping[str, int]] = {"block": 46, "warp": 5, "kind": 2, "lane": 5, "source": 5}
+    """Of each field, the highest first."""
+
+    @classmethod
+    def of(cls, number: int) -> Misuse:
+        """What generated code kept."""
+        values: dict[str, int] = {}
+        for name, bits in reversed(list(cls.BITS.items())):
+            values[name] = number & ((1 << bits) - 1)
+            number >>= bits
+        return cls(**values)
+
+
 @dataclass(frozen=True, slots=True)
 class CountLayout:
     """Where each of a worker's counts stands among all, 8 bytes each: the only place that says so.
 
-    Executions come first, each with its lanes, then guarded instructions, partings of lanes, and the sites.
+    Executions come first, each with its lanes, then guarded instructions, partings of lanes, a `Misuse` (no count) of
+    each instruction that names lanes, and the sites.
     """
 
     executions: int
     """What is executed as one and counted as such: blocks, and ranges of them."""
     guards: int
     """Guarded instructions whose lanes are counted."""
+    namings: int
+    """Instructions that name lanes of their warp."""
     sites: int
 
     def warps(self, execution: int) -> int:
@@ -232,9 +277,14 @@ class CountLayout:
         """Times that lanes parted at its end."""
         return 2 * self.executions + self.guards + execution
 
+    def misuse(self, naming: int) -> int:
+        """The first `Misuse` of an instruction that names lanes, 0 for none."""
+        return 3 * self.executions + self.guards + naming
+
     def site(self, index: int, field: str = "low") -> int:
         """A field of a memory site, whose record begins with `low`."""
-        return 3 * self.executions + self.guards + index * Site.size() // 8 + Site.position(field)
+        before = 3 * self.executions + self.guards + self.namings
+        return before + index * Site.size() // 8 + Site.position(field)
 
     @property
     def size(self) -> int:
@@ -245,7 +295,7 @@ class CountLayout:
 class StorageRow(Record):
     """A storage as generated code searches it: sorted by `low`; maps are biased by the pair's number.
 
-    `view_low` and `view_high` bound what the launch passed of it; the whole where it passed nothing of it.
+    `view_low` and `view_high` bound what the launch passed of it; 0 where no access beside that is to be noted.
     `parts` is 0, or where the first address and the end of what is allocated in each granule of it stand.
     """
 

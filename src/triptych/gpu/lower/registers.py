@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from llvmlite import ir
 
 from triptych.core.errors import UnsupportedFeature
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import Bound, BoundInstruction
-from triptych.gpu.isa.special_registers import CLOCK_STEP, SPECIALS, Alias, Clock, Constant
+from triptych.gpu.isa.special_registers import CLOCK_STEP, SPECIALS, Clock, Constant
 from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType, literal_number
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.emitter import I32, I64, POINTER, vector
@@ -143,8 +144,6 @@ class Operands:
         match special.source:
             case Constant(value):
                 return self.m.constant(special.type, value)
-            case Alias(other):
-                return self.special(other)
             case Clock(first_bit):
                 return self._clock(special.type, first_bit)
             case _ if name in _FIELDS:
@@ -178,6 +177,25 @@ class Operands:
         first = self.e.b.extract_element(indices, ir.Constant(I32, 0))
         return Value(first, axis != 0, int(axis == 0))
 
+    def shared_bytes(self) -> Value:
+        """The block's shared memory in bytes, without the system's part."""
+        return self.m.sub(U32, self._field("shared_size"), self.m.constant(U32, self.analysis.layout.shared_start))
+
+    def is_explicit_cluster(self) -> Value:
+        """Whether the launch or the kernel says what its clusters are."""
+        said = self.e.load_field(Context, self.m.context, "explicit_cluster")
+        return Value(self.e.b.icmp_unsigned("!=", said, ir.Constant(I64, 0)), True)
+
+    def quotient(self, whole: str, part: str) -> Value:
+        """A field of the context by another."""
+        fields = (self.e.load_field(Context, self.m.context, name) for name in (whole, part))
+        return Value(self.e.b.trunc(self.e.b.udiv(*fields), I32), True)
+
+    def remainder(self, whole: str, part: str) -> Value:
+        """What is left of a field of the context by another."""
+        fields = (self.e.load_field(Context, self.m.context, name) for name in (whole, part))
+        return Value(self.e.b.trunc(self.e.b.urem(*fields), I32), True)
+
     def dynamic_bytes(self) -> Value:
         """The shared memory that the launch added, in bytes."""
         size, start = self._field("shared_size"), self.m.constant(U32, self.analysis.layout.dynamic_start)
@@ -197,9 +215,9 @@ def _lane_masks(mask: Callable[[int], int]) -> Callable[[Operands], Value]:
 
 
 _FIELDS: Mapping[str, str] = {
-    "%warpid": "warp_index", "%nwarpid": "warp_count", "%total_smem_size": "shared_size",
-    "%envreg1": "envreg_1", "%envreg2": "envreg_2",
+    "%warpid": "warp_index", "%nwarpid": "warp_count", "%envreg1": "envreg_1", "%envreg2": "envreg_2",
     **{f"%{vector}.{axis}": f"{vector}_{axis}" for vector in ("ntid", "ctaid", "nctaid") for axis in "xyz"},
+    **{f"%cluster_nctaid.{axis}": f"cluster_{axis}" for axis in "xyz"}, "%cluster_nctarank": "cluster_size",
 }  # fmt: skip
 """What the context holds of a launch."""
 _COMPUTED: Mapping[str, Callable[[Operands], Value]] = {
@@ -212,5 +230,17 @@ _COMPUTED: Mapping[str, Callable[[Operands], Value]] = {
     "%lanemask_le": _lane_masks(lambda i: (2 << i) - 1),
     "%lanemask_gt": _lane_masks(lambda i: 0xFFFF_FFFF & ~((2 << i) - 1)),
     "%lanemask_ge": _lane_masks(lambda i: 0xFFFF_FFFF & ~((1 << i) - 1)),
+    "%total_smem_size": Operands.shared_bytes,
     "%dynamic_smem_size": Operands.dynamic_bytes,
+    "%is_explicit_cluster": Operands.is_explicit_cluster,
+    "%cluster_ctarank": lambda operands: operands.m.block_rank(),
+    **{
+        f"%{name}.{axis}": partial(compute, whole=f"{whole}_{axis}", part=f"cluster_{axis}")
+        for axis in "xyz"
+        for name, compute, whole in (
+            ("clusterid", Operands.quotient, "ctaid"),
+            ("nclusterid", Operands.quotient, "nctaid"),
+            ("cluster_ctaid", Operands.remainder, "ctaid"),
+        )
+    },
 }

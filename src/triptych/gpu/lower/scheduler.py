@@ -10,10 +10,12 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import POISON_BYTE, WARP_SIZE
 from triptych.gpu.lower.barriers import SETTLE, build_barriers
-from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Callee, Emitter, constant, start_function
+from triptych.gpu.lower.clusters import SETTLE_CLUSTER, SOME_READY, build_clusters
+from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, VOID, Callee, Emitter, constant, start_function
 from triptych.gpu.lower.records import PATIENCE, Context, FaultKind, Need, Outcome, Slot, Status, Warp
 from triptych.gpu.lower.services import at_most_fuel, build_services, record_fault
 
+RUN = "triptych.run"
 IDLE_TURNS = 32
 """Turns without progress of all blocks that a worker holds, until it asks whether to go on."""
 
@@ -23,7 +25,9 @@ def build_scheduler() -> ir.Module:
     module = ir.Module(name="triptych.scheduler")
     build_services(module)
     build_barriers(module)
+    build_clusters(module)
     _build_start_block(module)
+    _build_start_cluster(module)
     _build_step(module)
     _Run(module)
     return module
@@ -33,15 +37,12 @@ def _build_start_block(module: ir.Module) -> None:
     """start_block(context, index): coordinates, shared memory and warps of a new block."""
     e = start_function(module, "triptych.start_block", VOID, [POINTER, I64])
     context, index = e.function.args
-    given, rest = {"block_index": index}, index
-    for axis in "xyz":
-        extent = e.load_field(Context, context, f"nctaid_{axis}")
-        given[f"ctaid_{axis}"] = e.b.urem(rest, extent)
-        rest = e.b.udiv(rest, extent)
-    e.start_record(Context, context, given)
+    e.start_record(Context, context, {"block_index": index, **_coordinates(e, context, index)})
     shared = e.b.inttoptr(e.load_field(Context, context, "shared"), POINTER)
     size = e.load_field(Context, context, "shared_size")
     e.intrinsic("llvm.memset.p0.i64", VOID, [shared, ir.Constant(I8, POISON_BYTE), size, ir.Constant(ir.IntType(1), 0)])
+    cleared = e.load_field(Context, context, "cleared_bytes")
+    e.intrinsic("llvm.memset.p0.i64", VOID, [shared, ir.Constant(I8, 0), cleared, ir.Constant(ir.IntType(1), 0)])
     threads = e.load_field(Context, context, "threads")
     fuel = at_most_fuel(e, e.load_field(Context, context, "budget"))
     with _each_warp(e, context) as (i, warp):
@@ -50,6 +51,66 @@ def _build_start_block(module: ir.Module) -> None:
         whole = e.b.icmp_signed(">=", left, constant(WARP_SIZE))
         e.start_record(Warp, warp, {"fuel": fuel, "mask": e.b.select(whole, constant(0xFFFF_FFFF), part)})
     e.b.ret_void()
+
+
+def _coordinates(e: Emitter, context: ir.Value, index: ir.Value) -> dict[str, ir.Value]:
+    """A block's coordinates by its number: blocks are numbered cluster after cluster."""
+    places = {axis: e.variable(I64) for axis in "xyz"}
+    size = e.load_field(Context, context, "cluster_size")
+    with e.b.if_else(e.b.icmp_signed("==", size, constant(1)), likely=True) as (alone, clustered):
+        with alone:
+            extents = [e.load_field(Context, context, f"nctaid_{axis}") for axis in "xyz"]
+            for place, value in zip(places.values(), _split(e, index, extents), strict=True):
+                e.b.store(value, place)
+        with clustered:
+            parts = [e.load_field(Context, context, f"cluster_{axis}") for axis in "xyz"]
+            grid = [e.load_field(Context, context, f"nctaid_{axis}") for axis in "xyz"]
+            clusters = [e.b.udiv(extent, part) for extent, part in zip(grid, parts, strict=True)]
+            first, within = _split(e, e.b.udiv(index, size), clusters), _split(e, e.b.urem(index, size), parts)
+            for place, cluster, part, inner in zip(places.values(), first, parts, within, strict=True):
+                e.b.store(e.b.add(e.b.mul(cluster, part), inner), place)
+    return {f"ctaid_{axis}": e.get(place, I64) for axis, place in places.items()}
+
+
+def _split(e: Emitter, number: ir.Value, extents: list[ir.Value]) -> list[ir.Value]:
+    """The coordinates of the place with that number, x ascending first."""
+    found: list[ir.Value] = []
+    for extent in extents:
+        found.append(e.b.urem(number, extent))
+        number = e.b.udiv(number, extent)
+    return found
+
+
+def _build_start_cluster(module: ir.Module) -> None:
+    """start_cluster(context, index): its blocks, of which `index` is the first, in the slots from the cursor's on."""
+    e = start_function(module, "triptych.start_cluster", VOID, [POINTER, I64])
+    context, index = e.function.args
+    size = e.load_field(Context, context, "cluster_size")
+    first = e.load_field(Context, context, "cursor")
+    with e.counted(size) as rank:
+        e.intrinsic("triptych.start_block", VOID, [context, e.b.add(index, rank)])
+        _move_on(e, context, e.b.add(e.b.add(first, rank), constant(1)), last=e.b.add(first, size), back=first)
+    e.add_field(Context, context, "held", size)
+    e.b.ret_void()
+
+
+def _move_on(e: Emitter, context: ir.Value, following: ir.Value, *, last: ir.Value, back: ir.Value) -> ir.Value:
+    """The slot's block steps aside for that of slot `following`, or of `back` from `last` on, which it gives."""
+    _swap(e, context, load=False)
+    wraps = e.b.icmp_signed(">=", following, last)
+    e.b.store(e.b.select(wraps, back, following), e.field(Context, context, "cursor"))
+    _swap(e, context, load=True)
+    return wraps
+
+
+def _swap(e: Emitter, context: ir.Value, *, load: bool) -> None:
+    """What of the context is the block's, to or from the slot at the cursor."""
+    slots = e.b.inttoptr(e.load_field(Context, context, "slots"), POINTER)
+    slot = e.offset(slots, e.b.mul(e.load_field(Context, context, "cursor"), constant(Slot.size())))
+    for name in Slot.names():
+        there, here = e.field(Slot, slot, name), e.field(Context, context, name)
+        source, target = (there, here) if load else (here, there)
+        e.b.store(e.b.load(source, typ=I64), target)
 
 
 @contextmanager
@@ -113,7 +174,7 @@ class _Run:
     """
 
     def __init__(self, module: ir.Module) -> None:
-        self.e = e = start_function(module, "triptych.run", I64, [POINTER])
+        self.e = e = start_function(module, RUN, I64, [POINTER])
         (self.context,) = e.function.args
         self.visit, self.take, self.rounds, self.finish, self.turn, self.leave = (
             e.block(n) for n in ("visit", "take", "round", "finish", "turn", "leave")
@@ -156,25 +217,48 @@ class _Run:
     def _emit_visit(self) -> None:
         """Of the slot at the cursor: its block runs on, or a new one starts in it, or the next slot's turn comes."""
         e = self.e
-        free, full, none = (e.block(n) for n in ("free", "full", "none"))
+        free, room, full, none = (e.block(n) for n in ("free", "room", "full", "none"))
         e.b.position_at_end(self.visit)
         e.b.cbranch(self.less(self.get("block_index"), constant(0)), free, self.rounds)
         e.b.position_at_end(free)
         wants = e.b.and_(self.less(self.get("held"), self.get("wanted")), self._some_left())
-        e.b.cbranch(wants, self.take, full)
+        e.b.cbranch(wants, room, full)
+        e.b.position_at_end(room)
+        with e.when(e.b.icmp_signed(">", self.get("cluster_size"), constant(1)), likely=False):
+            e.b.cbranch(self._has_room_for_cluster(), self.take, self.turn)
+        e.b.branch(self.take)
         e.b.position_at_end(full)
         e.b.cbranch(e.b.icmp_signed("==", self.get("held"), constant(0)), none, self.turn)
         e.b.position_at_end(none)
         e.b.branch(self.leave)
 
+    def _has_room_for_cluster(self) -> ir.Value:
+        """Whether the free slot at the cursor is the first of as many as a cluster has blocks, all of them free."""
+        e, size = self.e, self.get("cluster_size")
+        free = e.variable(I1, e.b.icmp_signed("==", e.b.urem(self.get("cursor"), size), constant(0)))
+        slots = e.b.inttoptr(self.get("slots"), POINTER)
+        with e.when(e.get(free, I1)), e.counted(size, 1) as rank:
+            slot = e.offset(slots, e.b.mul(e.b.add(self.get("cursor"), rank), constant(Slot.size())))
+            is_free = e.b.icmp_signed("<", e.load_field(Slot, slot, "block_index"), constant(0))
+            e.b.store(e.b.and_(e.get(free, I1), is_free), free)
+        return e.get(free, I1)
+
     def _emit_take(self) -> None:
+        """Takes the next block, or all of the next cluster, in ascending order of their numbers.
+
+        `stop_block` relies on that order: a fault lets all blocks of lower numbers end, which have begun by then.
+        """
         e = self.e
         begin = e.block("begin")
         e.b.position_at_end(self.take)
         next_block = e.b.inttoptr(self.get("next_block"), POINTER)
-        index = e.b.atomic_rmw("add", next_block, constant(1), "monotonic")
+        size = self.get("cluster_size")
+        index = e.b.atomic_rmw("add", next_block, size, "monotonic")
         e.b.cbranch(self._may_run(index), begin, self.visit)  # none is left where another worker took the last
         e.b.position_at_end(begin)
+        with e.when(e.b.icmp_signed(">", size, constant(1)), likely=False):
+            e.intrinsic("triptych.start_cluster", VOID, [self.context, index])
+            e.b.branch(self.rounds)
         e.intrinsic("triptych.start_block", VOID, [self.context, index])
         self.put("held", e.b.add(self.get("held"), constant(1)))
         e.b.branch(self.rounds)
@@ -205,12 +289,17 @@ class _Run:
             completed = e.intrinsic(SETTLE, I64, [self.context])
             with e.when(e.b.icmp_signed("!=", completed, constant(0))):
                 e.b.branch(self.rounds)
+            completed = e.intrinsic(SETTLE_CLUSTER, I64, [self.context])
+            with e.when(e.b.icmp_signed("!=", completed, constant(0))):
+                e.b.branch(self.rounds)
         e.b.cbranch(any_ready, self.turn, look)
         e.b.position_at_end(look)  # warps that waited may have been released since by those behind them
         with _each_warp(e, self.context) as (_, warp):
             self._count(e.load_field(Warp, warp, "status"), waiting, ready)
         with e.when(e.b.icmp_signed(">", e.get(ready, I64), constant(0))):
             e.b.branch(self.rounds)
+        with e.when(e.b.icmp_signed("!=", e.intrinsic(SOME_READY, I64, [self.context]), constant(0))):
+            e.b.branch(self.turn)  # of another block of the cluster, which may come to what this one waits for
         record_fault(e, self.context, FaultKind.DEADLOCK)
         e.b.branch(self.finish)
 
@@ -237,11 +326,8 @@ class _Run:
         """The next slot's turn."""
         e = self.e
         e.b.position_at_end(self.turn)
-        self._swap(self._slot(), load=False)
         following = e.b.add(self.get("cursor"), constant(1))
-        wraps = e.b.icmp_signed(">=", following, self.get("slot_count"))
-        self.put("cursor", e.b.select(wraps, constant(0), following))
-        self._swap(self._slot(), load=True)
+        wraps = _move_on(e, self.context, following, last=self.get("slot_count"), back=constant(0))
         ends = e.block("turn_ends")
         e.b.cbranch(wraps, ends, self.visit)
         e.b.position_at_end(ends)
@@ -269,14 +355,3 @@ class _Run:
             self.put("idle_turns", constant(0))
             self._return(Need.PATIENCE)
         e.b.branch(self.visit)
-
-    def _slot(self) -> ir.Value:
-        slots = self.e.b.inttoptr(self.get("slots"), POINTER)
-        return self.e.offset(slots, self.e.b.mul(self.get("cursor"), constant(Slot.size())))
-
-    def _swap(self, slot: ir.Value, *, load: bool) -> None:
-        """What of the context is the block's, to or from a slot."""
-        for name in Slot.names():
-            there, here = self.e.field(Slot, slot, name), self.e.field(Context, self.context, name)
-            source, target = (there, here) if load else (here, there)
-            self.e.b.store(self.e.b.load(source, typ=I64), target)

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, Emitter, constant, start_function
-from triptych.gpu.lower.records import FUEL, GRANULE_BYTES, MEMORY_SIZES, Context, FaultKind, Site, StorageRow, Warp
+from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, Emitter, constant, start_function, vector
+from triptych.gpu.lower.records import (
+    FUEL,
+    GRANULE_BYTES,
+    MEMORY_SIZES,
+    Context,
+    FaultKind,
+    Misuse,
+    Site,
+    StorageRow,
+    Warp,
+)
 
-_FAULT = "triptych.fault"
+FAULT = "triptych.fault"
+MISUSE = "triptych.misuse"
+RESOLVE = "triptych.resolve"
+REFUEL = "triptych.refuel"
 _NONE, _NO_SITE = constant(0), ir.Constant(POINTER, None)
 
 
 def build_services(module: ir.Module) -> None:
-    """Adds `triptych.fault`, `triptych.resolve` and `triptych.refuel`."""
+    """Adds `triptych.fault`, `triptych.misuse`, `triptych.resolve` and `triptych.refuel`."""
     _build_fault(module)
+    _build_misuse(module)
     _build_resolve(module)
     _build_refuel(module)
 
 
 def _build_fault(module: ir.Module) -> None:
     """fault(context, kind, lane, line, detail, site, address, size): keeps a worker's first, and stops later blocks."""
-    e = start_function(module, _FAULT, VOID, [POINTER, *([I64] * 4), POINTER, I64, I64])
+    e = start_function(module, FAULT, VOID, [POINTER, *([I64] * 4), POINTER, I64, I64])
     context, kind, lane, line, detail, site, address, size = e.function.args
     none = e.b.icmp_signed("==", e.load_field(Context, context, "fault_kind"), constant(0))
     with e.when(none):
@@ -60,7 +74,26 @@ def record_fault(
     instead, and the `address` and the `size` in bytes that it reached for.
     """
     code = constant(kind) if isinstance(kind, FaultKind) else kind
-    e.intrinsic(_FAULT, VOID, [context, code, lane, line, detail, site, address, size])
+    e.intrinsic(FAULT, VOID, [context, code, lane, line, detail, site, address, size])
+
+
+def _build_misuse(module: ir.Module) -> None:
+    """misuse(context, place, kind, lanes, sources): keeps the first `Misuse` at a place, the lowest lane's of these."""
+    e = start_function(module, MISUSE, VOID, [POINTER, POINTER, I64, I32, vector(I32)])
+    context, place, kind, lanes, sources = e.function.args
+    first = e.count_trailing_zeros(lanes)
+    values = {
+        "block": e.load_field(Context, context, "block_index"), "warp": e.load_field(Context, context, "warp_index"),
+        "kind": kind, "lane": e.b.zext(first, I64), "source": e.b.zext(e.b.extract_element(sources, first), I64),
+    }  # fmt: skip
+    packed = constant(0)
+    for name, bits in Misuse.BITS.items():
+        packed = e.b.or_(e.b.shl(packed, constant(bits)), values[name])
+    known = e.b.load(place, typ=I64)
+    before = e.b.icmp_unsigned("<", packed, known)
+    none = e.b.icmp_unsigned("==", known, constant(0))
+    e.b.store(e.b.select(e.b.or_(before, none), packed, known), place)
+    e.b.ret_void()
 
 
 def _close_memory(e: Emitter, context: ir.Value) -> None:
@@ -76,7 +109,7 @@ def _close_memory(e: Emitter, context: ir.Value) -> None:
 
 def _build_resolve(module: ir.Module) -> None:
     """resolve(context, site, low, size, write): the storage that holds the bytes becomes the site's; else the fault."""
-    e = start_function(module, "triptych.resolve", I64, [POINTER, POINTER, I64, I64, I64])
+    e = start_function(module, RESOLVE, I64, [POINTER, POINTER, I64, I64, I64])
     context, site, low, size, write = e.function.args
     rows = e.b.inttoptr(e.load_field(Context, context, "storages"), POINTER)
     left = e.variable(I64, constant(0))
@@ -116,17 +149,21 @@ def _build_resolve(module: ir.Module) -> None:
 
 
 def _find_view(e: Emitter, row: ir.Value, site: ir.Value, low: ir.Value, end: ir.Value) -> None:
-    """What the launch passed of the storage becomes the site's; outside of it the whole does, and that is noted."""
-    whole = [e.load_field(StorageRow, row, name) for name in ("low", "high")]
-    view = [e.load_field(StorageRow, row, name) for name in ("view_low", "view_high")]
-    before, after = e.b.icmp_unsigned("<", low, view[0]), e.b.icmp_unsigned(">", end, view[1])
-    outside = e.b.or_(before, after)
-    for name, in_view, in_whole in zip(("low", "high"), view, whole, strict=True):
-        e.b.store(e.b.select(outside, in_whole, in_view), e.field(Site, site, name))
-    known = e.load_field(Site, site, "left_view")
-    behind = e.b.select(e.b.icmp_unsigned(">", low, view[1]), low, view[1])
-    first = e.b.and_(outside, e.b.icmp_signed("==", known, constant(0)))
-    e.b.store(e.b.select(first, e.b.select(before, low, behind), known), e.field(Site, site, "left_view"))
+    """The storage becomes the site's; where it has a view, that does, and what reaches outside of the view is noted."""
+    whole = {name: e.load_field(StorageRow, row, name) for name in ("low", "high")}
+    for name, bound in whole.items():
+        e.b.store(bound, e.field(Site, site, name))
+    view_high = e.load_field(StorageRow, row, "view_high")
+    with e.when(e.b.icmp_signed("!=", view_high, constant(0)), likely=False):
+        view_low = e.load_field(StorageRow, row, "view_low")
+        before, after = e.b.icmp_unsigned("<", low, view_low), e.b.icmp_unsigned(">", end, view_high)
+        outside = e.b.or_(before, after)
+        for name, bound in {"low": view_low, "high": view_high}.items():
+            e.b.store(e.b.select(outside, whole[name], bound), e.field(Site, site, name))
+        known = e.load_field(Site, site, "left_view")
+        behind = e.b.select(e.b.icmp_unsigned(">", low, view_high), low, view_high)
+        first = e.b.and_(outside, e.b.icmp_signed("==", known, constant(0)))
+        e.b.store(e.b.select(first, e.b.select(before, low, behind), known), e.field(Site, site, "left_view"))
 
 
 def _find_part(e: Emitter, row: ir.Value, site: ir.Value, low: ir.Value, end: ir.Value) -> None:
@@ -149,7 +186,7 @@ def _find_part(e: Emitter, row: ir.Value, site: ir.Value, low: ir.Value, end: ir
 
 def _build_refuel(module: ir.Module) -> None:
     """refuel(context, warp, line): 0 to go on, else the launch has to stop. Also called when a fault took the fuel."""
-    e = start_function(module, "triptych.refuel", I32, [POINTER, POINTER, I64])
+    e = start_function(module, REFUEL, I32, [POINTER, POINTER, I64])
     context, warp, line = e.function.args
     stop = e.b.load(e.b.inttoptr(e.load_field(Context, context, "stop_block"), POINTER), typ=I64)
     faulted = e.b.icmp_signed("!=", e.load_field(Context, context, "fault_kind"), constant(0))

@@ -97,9 +97,21 @@ class UniformityMachine:
         """Anything, unless all lanes hold the same."""
         return UNIFORM if a.stride == 0 else VARYING
 
+    def exchange(self, t: ScalarType, a: Uniformity, source_lane: Uniformity, mask: Uniformity) -> Uniformity:
+        """Anything, unless all lanes read the same lane: which of them take part may differ."""
+        return mix(a, source_lane, mask)
+
+    def reduce(self, t: ScalarType, operation: str, a: Uniformity, mask: Uniformity) -> Uniformity:
+        """The same in all lanes of one mask."""
+        return mix(mask)
+
     def lane_index(self) -> Uniformity:
         """0, 1, 2 …"""
         return Uniformity(1)
+
+    def block_rank(self) -> Uniformity:
+        """The same in all lanes."""
+        return UNIFORM
 
     def fence(self) -> None:
         """No value."""

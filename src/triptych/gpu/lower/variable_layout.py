@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from triptych.core.errors import LaunchError
-from triptych.gpu.hardware import LOCAL_BYTES
+from triptych.gpu.hardware import LOCAL_BYTES, RESERVED_SHARED_BYTES
 from triptych.gpu.syntax.ast import Function, Module, Variable
 from triptych.gpu.syntax.variables import size_of
 
@@ -26,19 +26,24 @@ class VariableLayout:
     parameter_bytes: int
     symbols: Mapping[str, int]
     """Module variables in global or constant memory: the index of each one's address in the table of symbols."""
+    shared_start: int = 0
+    """Where the kernel's own shared memory begins: behind the system's part, if it asks for that."""
     has_recursion: bool = False
     """Whether functions call themselves: a thread's stack then lies behind its local variables."""
 
     def total_shared_bytes(self, dynamic_bytes: int) -> int:
-        """A block's shared memory at a launch that gives it dynamic bytes; without, it ends where its variables do."""
+        """A block's shared memory, the system's part included, at a launch that gives it dynamic bytes.
+
+        Without these it ends where its variables do.
+        """
         return self.dynamic_start + dynamic_bytes if dynamic_bytes else self.shared_bytes
 
 
-def lay_out_shared(module: Module, function: Function) -> tuple[dict[str, int], int, int]:
-    """The byte offsets of a kernel's shared variables, the static ones' end, and the dynamic ones' start."""
+def lay_out_shared(module: Module, function: Function, start: int = 0) -> tuple[dict[str, int], int, int]:
+    """The byte offsets of a kernel's shared variables from `start` on, the static ones' end, the dynamic start."""
     shared = [v for v in (*module.variables.values(), *function.variables) if v.space == "shared"]
     dynamic = [v for v in shared if v.count == 0]
-    offsets, end = _lay_out([v for v in shared if v.count != 0])
+    offsets, end = _lay_out([v for v in shared if v.count != 0], start)
     start = end
     if dynamic:
         align = max(16, *(v.align for v in dynamic))
@@ -48,15 +53,23 @@ def lay_out_shared(module: Module, function: Function) -> tuple[dict[str, int], 
 
 
 def lay_out_variables(
-    module: Module, function: Function, symbols: Mapping[str, int], *, has_recursion: bool = False
+    module: Module,
+    function: Function,
+    symbols: Mapping[str, int],
+    *,
+    has_recursion: bool = False,
+    reaches_reserved: bool = False,
 ) -> VariableLayout:
     """Where the variables lie that a kernel can name; `symbols`: the module variables' places in the table of symbols.
+
+    `reaches_reserved`: it asks where the system's part of shared memory is.
 
     Raises:
         LaunchError: it needs more local memory than a thread has.
     """
     own = list(function.variables)
-    shared_offsets, shared_bytes, dynamic_start = lay_out_shared(module, function)
+    shared_start = RESERVED_SHARED_BYTES if reaches_reserved else 0
+    shared_offsets, shared_bytes, dynamic_start = lay_out_shared(module, function, shared_start)
     local_offsets, local_bytes = _lay_out([v for v in own if v.space == "local"])
     if local_bytes > LOCAL_BYTES:
         message = (
@@ -66,7 +79,7 @@ def lay_out_variables(
     parameters, parameter_bytes = _lay_out(list(function.parameters))
     return VariableLayout(
         shared_offsets, shared_bytes, dynamic_start, local_offsets, local_bytes,
-        parameters, parameter_bytes, symbols, has_recursion,
+        parameters, parameter_bytes, symbols, shared_start, has_recursion,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import BANK_BYTES, BANKS, FIRST_HEAP_ADDRESS, PAIR_BYTES, SECTOR_BYTES
 from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.isa.spaces import GLOBAL, PARAM, SHARED, Space
+from triptych.gpu.isa.spaces import Cost, Space
 from triptych.gpu.oracle.values import LANES
 
 PHASE_BYTES = LANES * BANK_BYTES
@@ -103,19 +103,19 @@ class Counts:
         self.tallies[place_of(bound)]["branches.divergent"] += 1
 
     def count_request(self, space: Space, kind: str, touches: Sequence[Touch]) -> None:
-        """A request of a warp to one space, `touches` of the same size each; parameters are not counted."""
-        if not touches or space is PARAM:
+        """A request of a warp to one space, `touches` of the same size each."""
+        if not touches or space.counted_as is None:
             return
-        prefix, tally = f"{space}.{kind}", self.tallies[self.place]
+        prefix, tally = f"{space.counted_as}.{kind}", self.tallies[self.place]
         tally[f"{prefix}.requests"] += 1
         tally[f"{prefix}.bytes"] += sum(touch.size for touch in touches)
-        if space is GLOBAL:
+        if space.cost is Cost.SECTORS:
             tally[f"{prefix}.sectors"] += len(find_sectors(touches))
             pairs = self.pairs["load" if kind == "load" else "store"]
             pairs.update(
                 pair for touch in touches for pair in touch.pieces(PAIR_BYTES) if touch.address < FIRST_HEAP_ADDRESS
             )
-        if space is SHARED:
+        if space.cost is Cost.WAVEFRONTS:
             wavefronts, conflicts = find_wavefronts(kind, touches, max(touch.size for touch in touches))
             tally[f"{prefix}.wavefronts"] += wavefronts
             tally[f"{prefix}.bank_conflicts"] += conflicts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -26,6 +27,10 @@ from triptych.gpu.oracle.values import (
 
 _RELATIONS: Mapping[str, Callable[[Lanes, Lanes], Lanes]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+_REDUCTIONS: Mapping[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b, "min": min, "max": max,
+    "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
 }  # fmt: skip
 _ROUNDINGS: Mapping[str, Callable[[Lanes], Lanes]] = {
     "rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil,
@@ -236,6 +241,10 @@ class NumpyMachine:
         """See `Machine`."""
         return np.arange(LANES, dtype=np.uint32)
 
+    def block_rank(self) -> Lanes:
+        """See `Machine`."""
+        return np.full(LANES, self.memory.cluster.rank, np.uint32)
+
     def fence(self) -> None:
         """See `Machine`; one thread runs all."""
 
@@ -246,6 +255,16 @@ class NumpyMachine:
     def shuffle(self, t: ScalarType, a: Lanes, source_lane: Lanes) -> Lanes:
         """See `Machine`."""
         return a[source_lane]
+
+    def exchange(self, t: ScalarType, a: Lanes, source_lane: Lanes, mask: Lanes) -> Lanes:
+        """See `Machine`."""
+        return np.where(self.active[source_lane], a[source_lane], np.zeros_like(a))
+
+    def reduce(self, t: ScalarType, operation: str, a: Lanes, mask: Lanes) -> Lanes:
+        """See `Machine`."""
+        values, combine = numbers(t, a), _REDUCTIONS[operation]
+        groups = ([lane for lane in range(LANES) if named >> lane & 1 and self.active[lane]] for named in mask.tolist())
+        return from_numbers(t, [reduce(combine, [values[lane] for lane in lanes]) if lanes else 0 for lanes in groups])
 
     def ballot(self, predicate: Lanes) -> Lanes:
         """See `Machine`."""

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from triptych.core.errors import MemoryFault
 from triptych.core.handles import Storage
 from triptych.core.source import SourceLocation
-from triptych.gpu.hardware import WINDOW_SIZE
-from triptych.gpu.isa.spaces import CONST, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, Space
+from triptych.gpu.hardware import RANK_SHIFT
+from triptych.gpu.isa.spaces import CLUSTER, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, Space, space_at
 from triptych.gpu.isa.types import TYPES, ScalarType
 from triptych.gpu.oracle.atomics import updated
+from triptych.gpu.oracle.cluster import ClusterMemory
 from triptych.gpu.oracle.counting import Counts, Touch
 from triptych.gpu.oracle.values import LANES, Lanes, Mask, lane_dtype, to_bits, unsigned
 
@@ -36,9 +37,11 @@ class WarpMemory:
     """All spaces as one warp sees them."""
 
     def __init__(
-        self, storages: MutableMapping[Storage, Bytes], parameters: Bytes, shared: Bytes, local: Bytes, counts: Counts
-    ) -> None:
-        """`local` is an array of (lanes, bytes of a thread); `shared` is the block's."""
+        self, storages: MutableMapping[Storage, Bytes], parameters: Bytes, shared: Bytes, local: Bytes,
+        cluster: ClusterMemory, counts: Counts,
+    ) -> None:  # fmt: skip
+        """`local` is an array of (lanes, bytes of a thread); `shared` is the block's, one of those of `cluster`."""
+        self.cluster = cluster
         own = Storage("parameters", PARAM.window, parameters.size, writable=False)
         self.storages = ChainMap({own: parameters}, storages)
         self.parameters = parameters
@@ -63,9 +66,16 @@ class WarpMemory:
             raise self._fault(space, kind, lane, address, size, f"is misaligned: a multiple of {align} is needed")
         if space is GLOBAL:
             data, start = self._find_storage(kind, lane, address, size)
+        elif space is CLUSTER:
+            data, start = self._find_block(kind, lane, address, size)
+        elif space is SHARED:
+            data, start = self.shared, address
+        elif space is PARAM:
+            data, start = self.parameters, address
+        elif space.helper is LOCAL:
+            data, start = self.local[lane], address
         else:
-            data = {SHARED: self.shared, PARAM: self.parameters}.get(space)
-            data, start = self.local[lane] if data is None else data, address
+            raise AssertionError(f"the oracle has no memory of the space {space}")
         if start + size > data.size:
             raise self._fault(space, kind, lane, address, size, "is out of bounds")
         return _Place(space, Touch(lane, address, size), data[start : start + size])
@@ -77,6 +87,17 @@ class WarpMemory:
                     raise self._fault(GLOBAL, kind, lane, address, size, f"lies in read-only '{storage.name}'")
                 return data, address - storage.address
         raise self._fault(GLOBAL, kind, lane, address, size, "is out of bounds")
+
+    def _find_block(self, kind: str, lane: int, address: int, size: int) -> tuple[Bytes, int]:
+        """The shared memory that an address of the cluster names, and the place in it."""
+        named, start = divmod(address, 1 << RANK_SHIFT)
+        rank = named - 1 if named else self.cluster.rank
+        if rank >= len(self.cluster.shared):
+            raise self._fault(CLUSTER, kind, lane, address, size, f"names a block of rank {rank}, which there is not")
+        data = self.cluster.shared[rank]
+        if data is None:
+            raise self._fault(CLUSTER, kind, lane, address, size, f"is of the block of rank {rank}, which has exited")
+        return data, start
 
     def bytes_at(self, lane: int, address: int) -> Bytes | None:
         """The bytes from a generic address to the end of what holds it, None where nothing does."""
@@ -96,7 +117,7 @@ class WarpMemory:
         return MemoryFault(f"{message}\n  by lane {lane}\n  address {address:#x} {reason}", where=self.where)
 
     def _count(self, kind: str, places: Sequence[_Place]) -> None:
-        for space in (GLOBAL, SHARED, LOCAL):
+        for space in {place.space: None for place in places}:
             touches = [place.touch for place in places if place.space is space and place.touch.size]
             self.counts.count_request(space, kind, touches)
 
@@ -166,11 +187,9 @@ class WarpMemory:
 
 def _resolve(space: Space, address: int) -> tuple[Space, int]:
     """The space that is reached, and the address in it."""
-    if space is CONST:
-        return GLOBAL, address
-    if space is not GENERIC:
-        return space, address
-    for windowed in (SHARED, LOCAL):
-        if windowed.window <= address < windowed.window + WINDOW_SIZE:
-            return windowed, address - windowed.window
-    return GLOBAL, address
+    if len(space.sites) == 1:
+        return space.sites[0], address
+    reached = space_at(address)
+    place = address - reached.window
+    names_block = reached is SHARED and CLUSTER in space.reaches and place >> RANK_SHIFT
+    return CLUSTER if names_block else reached, place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from triptych.core.errors import UnsupportedFeature
 from triptych.gpu.isa.binding import Bound
-from triptych.gpu.isa.special_registers import CLOCK_STEP, SPECIALS, Alias, Clock, Constant
+from triptych.gpu.isa.special_registers import CLOCK_STEP, SPECIALS, Clock, Constant
 from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
 from triptych.gpu.oracle.values import LANES, Lanes, Mask, convert, filled, float_literal, resize, unsigned
 from triptych.gpu.syntax.ast import Address, FloatBits, Integer, Not, Operand, Register, Sink, Symbol, Vector
@@ -26,6 +27,11 @@ class Coordinates:
     shared_bytes: int
     dynamic_bytes: int
     """Of the shared memory, the bytes that the launch added."""
+    block_number: int
+    """Blocks are numbered cluster after cluster."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    explicit_cluster: bool = False
+    """Whether the launch or the kernel says so."""
     grid_workspace: int = 0
     """The address of what cooperative launches count arrivals in."""
 
@@ -33,12 +39,6 @@ class Coordinates:
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1] * self.block[2]
-
-    @property
-    def block_number(self) -> int:
-        """The block's number in the grid."""
-        (x, y, z), (nx, ny, _) = self.block_index, self.grid
-        return x + nx * (y + ny * z)
 
     def label(self, lane: int) -> str:
         """The block and a lane's thread as CUDA's messages have them."""
@@ -48,9 +48,16 @@ class Coordinates:
         return f"block: [{block}], thread: [{own}]"
 
     def of_launch(self, name: str) -> Lanes:
-        """A special register that the launch, or the thread's place in it, gives; all are u32."""
+        """A special register that the launch, or the thread's place in it, gives: u32, and a predicate."""
         base, _, axis = name.partition(".")
-        vectors = {"%ntid": self.block, "%ctaid": self.block_index, "%nctaid": self.grid}
+        if base == "%is_explicit_cluster":
+            return np.full(LANES, self.explicit_cluster)
+        vectors = {
+            "%ntid": self.block, "%ctaid": self.block_index, "%nctaid": self.grid, "%cluster_nctaid": self.cluster,
+            "%clusterid": [at // part for at, part in zip(self.block_index, self.cluster, strict=True)],
+            "%nclusterid": [extent // part for extent, part in zip(self.grid, self.cluster, strict=True)],
+            "%cluster_ctaid": [at % part for at, part in zip(self.block_index, self.cluster, strict=True)],
+        }  # fmt: skip
         if base in vectors:
             return filled(U32, vectors[base]["xyz".index(axis)])
         thread = np.arange(LANES) + LANES * self.warp
@@ -59,6 +66,8 @@ class Coordinates:
             "%tid.x": thread % x, "%tid.y": thread // x % y, "%tid.z": thread // (x * y), "%laneid": np.arange(LANES),
             "%warpid": np.full(LANES, self.warp), "%envreg1": np.full(LANES, self.grid_workspace >> 32),
             "%envreg2": np.full(LANES, self.grid_workspace & 0xFFFF_FFFF),
+            "%cluster_nctarank": np.full(LANES, math.prod(self.cluster)),
+            "%cluster_ctarank": np.full(LANES, self.block_number % math.prod(self.cluster)),
             "%nwarpid": np.full(LANES, -(-self.threads // LANES)),
             "%total_smem_size": np.full(LANES, self.shared_bytes),
             "%dynamic_smem_size": np.full(LANES, self.dynamic_bytes),
@@ -136,8 +145,6 @@ class Registers:
         match special.source:
             case Constant(value):
                 return filled(special.type, value)
-            case Alias(other):
-                return self._special(other)
             case Clock(first_bit):
                 self.clock += CLOCK_STEP
                 return filled(special.type, self.clock >> first_bit)

@@ -8,7 +8,13 @@ from functools import lru_cache
 
 from triptych.core.errors import UnknownName
 from triptych.gpu.flow import FlowGraph, find_links, find_waits, join_functions, split_at_syncs
-from triptych.gpu.isa.binding import BoundInstruction, bind, with_implied_registers
+from triptych.gpu.isa.binding import (
+    BoundInstruction,
+    bind,
+    bind_in_clusters,
+    reaches_other_blocks,
+    with_implied_registers,
+)
 from triptych.gpu.syntax import parse
 from triptych.gpu.syntax.ast import Function, Instruction, Module
 
@@ -49,9 +55,11 @@ def read_kernel(text: str, name: str) -> Kernel:
     found: dict[int, BoundInstruction] = {}
 
     def known(instruction: Instruction) -> BoundInstruction:
-        return found.setdefault(id(instruction), bind(instruction))
+        return found.setdefault(id(instruction), join(instruction))
 
     joined = join_functions(module, function)
+    in_clusters = reaches_other_blocks(i for block in joined.ordered.graph.blocks for i in block.instructions)
+    join = bind_in_clusters if in_clusters else bind
     graph = split_at_syncs(joined.ordered.graph, lambda instruction: known(instruction).defines).graph
     waits = find_waits(graph, lambda i: known(i).uses, lambda i: known(i).defines)
     bound = tuple(tuple(known(instruction) for instruction in block.instructions) for block in graph.blocks)

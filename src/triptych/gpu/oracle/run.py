@@ -1,21 +1,29 @@
-"""A whole launch: block by block, warp by warp."""
+"""A whole launch: cluster by cluster, block by block, warp by warp."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice, product
+from math import prod
 
 import numpy as np
 
-from triptych.core.errors import BudgetExceeded, DeadlockError
+from triptych.core.errors import BudgetExceeded
 from triptych.core.handles import Storage
 from triptych.core.output import write_output
 from triptych.core.plan import Launch, Program
 from triptych.core.settings import settings
-from triptych.gpu.hardware import GRID_WORKSPACE, GRID_WORKSPACE_BYTES, POISON_BYTE
-from triptych.gpu.oracle.barriers import Barriers, State
+from triptych.gpu.hardware import (
+    GRID_WORKSPACE,
+    GRID_WORKSPACE_BYTES,
+    POISON_BYTE,
+    RESERVED_SHARED_BYTES,
+    RESERVED_SHARED_END,
+)
+from triptych.gpu.oracle.barriers import Barriers
+from triptych.gpu.oracle.cluster import Block, Cluster, ClusterBarrier, ClusterMemory
 from triptych.gpu.oracle.counting import Counts, Tally
 from triptych.gpu.oracle.host import Device
 from triptych.gpu.oracle.machine import NumpyMachine
@@ -40,85 +48,96 @@ def run_launch_slowly(program: Program, launch: Launch, memory: Mapping[Storage,
         UnsupportedFeature: the kernel asks for something else that is not supported.
     """
     kernel = read_kernel(program.text, launch.entry)
-    layout = lay_out_variables(kernel.module, kernel.function)
+    reserved = any(i.reaches_reserved for block in kernel.bound for i in block)
+    layout = lay_out_variables(kernel.module, kernel.function, RESERVED_SHARED_BYTES if reserved else 0)
     parameters = pack_arguments(kernel.function, layout, launch.arguments)
     workspace = {_WORKSPACE: np.zeros(_WORKSPACE.size, np.uint8)} if launch.cooperative else {}
     device = Device({**memory, **layout.memory, **workspace})
     counts = Counts()
-    nx, ny, nz = launch.grid
+    shape = _cluster_of(kernel, launch)
+    nx, ny, nz = (extent // part for extent, part in zip(launch.grid, shape, strict=True))
     with np.errstate(all="ignore"):
         places = ((x, y, z) for z, y, x in product(range(nz), range(ny), range(nx)))
-        start = partial(_start_block, kernel, launch, layout, parameters, device, counts)
+        start = partial(_start_cluster, kernel, launch, layout, parameters, device, counts)
         try:
-            _run_blocks(map(start, places))
+            _run_clusters(map(start, enumerate(places)))
         finally:
             write_output(device.text)
     return counts.tell()
 
 
-def _run_blocks(waiting: Iterator[Block]) -> None:
-    """Block after block; where all that are held only wait, as many more are."""
-    held: list[Block] = []
+def _run_clusters(waiting: Iterator[Cluster]) -> None:
+    """Cluster after cluster (of one block, where the launch has none); where all held only wait, as many more are."""
+    held: list[Cluster] = []
     wanted, idle = 1, 0
     while True:
         held += islice(waiting, wanted - len(held))
         if not held:
             return
-        done = [block for block in held if block.run()]
+        done = [cluster for cluster in held if cluster.run()]
         idle = 0 if done else idle + 1
-        held = [block for block in held if block not in done]
+        held = [cluster for cluster in held if cluster not in done]
         wanted += 0 if done else len(held)
         if idle * PATIENCE > settings().budget:
             raise BudgetExceeded("all blocks wait for each other")
 
 
-@dataclass(eq=False, slots=True)
-class Block:
-    """A block that has started."""
-
-    warps: list[Warp]
-    barriers: Barriers
-
-    def run(self) -> bool:
-        """Runs until all its warps have ended, which it gives, or nothing but waiting is left."""
-        while True:
-            for warp in self.warps:
-                if warp.state is State.READY:
-                    warp.state = warp.run()
-            states = {warp.state for warp in self.warps}
-            if states == {State.DONE}:
-                return True
-            if State.WAITING in states and self.barriers.settle():
-                continue
-            if State.READY not in {warp.state for warp in self.warps}:
-                raise DeadlockError("threads of a block wait at barriers for each other")
-            return False
-
-
-def _start_block(
+def _start_cluster(
     kernel: Kernel,
     launch: Launch,
     layout: VariableLayout,
     parameters: Bytes,
     device: Device,
     counts: Counts,
-    block_index: tuple[int, int, int],
-) -> Block:
+    numbered: tuple[int, tuple[int, int, int]],
+) -> Cluster:
+    """The cluster of that number and that place among the grid's clusters."""
+    shape = _cluster_of(kernel, launch)
     size = layout.dynamic_start + launch.shared_bytes if launch.shared_bytes else layout.shared_bytes
-    shared = np.full(size, POISON_BYTE, np.uint8)
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
-    warps: list[Warp] = []
-    barriers = Barriers()
-    for index in range(-(-threads // LANES)):
-        stack = -(-settings().stack_bytes // 16) * 16 if kernel.has_recursion else 0
-        local = np.full((LANES, layout.local_bytes + stack), POISON_BYTE, np.uint8)
-        memory = WarpMemory(device.storages, parameters, shared, local, counts)
+    cluster = Cluster([], ClusterBarrier(), [])
+    number, first = numbered
+    for rank, (z, y, x) in enumerate(product(*map(range, reversed(shape)))):
+        shared = np.full(size, POISON_BYTE, np.uint8)
+        if layout.shared_start:
+            shared[:RESERVED_SHARED_END] = 0
+        cluster.shared.append(shared)
+        at = (first[0] * shape[0] + x, first[1] * shape[1] + y, first[2] * shape[2] + z)
         coordinates = Coordinates(
-            launch.grid, launch.block, block_index, index, shared.size, launch.shared_bytes,
+            launch.grid, launch.block, at, 0, size - layout.shared_start, launch.shared_bytes,
+            number * prod(shape) + rank, shape, _says_its_cluster(kernel, launch),
             GRID_WORKSPACE if launch.cooperative else 0,
         )  # fmt: skip
-        registers = Registers(kernel.function.registers, layout.addresses, coordinates)
-        lanes = min(threads - index * LANES, LANES)
-        warps.append(Warp(kernel, registers, NumpyMachine(memory), counts, lanes, barriers, device))
-    barriers.warps = warps
-    return Block(warps, barriers)
+        memory = partial(WarpMemory, device.storages, parameters, shared)
+        cluster.blocks.append(_start_block(kernel, layout, device, counts, cluster, rank, coordinates, memory))
+    return cluster
+
+
+def _says_its_cluster(kernel: Kernel, launch: Launch) -> bool:
+    return "reqnctapercluster" in kernel.function.directives or launch.cluster != (1, 1, 1)
+
+
+def _cluster_of(kernel: Kernel, launch: Launch) -> tuple[int, int, int]:
+    x, y, z = (*kernel.function.directives.get("reqnctapercluster", launch.cluster), 1, 1)[:3]
+    return x, y, z
+
+
+def _start_block(
+    kernel: Kernel,
+    layout: VariableLayout,
+    device: Device,
+    counts: Counts,
+    cluster: Cluster,
+    rank: int,
+    coordinates: Coordinates,
+    memory: Callable[[Bytes, ClusterMemory, Counts], WarpMemory],
+) -> Block:
+    block = Block([], Barriers())
+    stack = -(-settings().stack_bytes // 16) * 16 if kernel.has_recursion else 0
+    for index in range(-(-coordinates.threads // LANES)):
+        local = np.full((LANES, layout.local_bytes + stack), POISON_BYTE, np.uint8)
+        machine = NumpyMachine(memory(local, ClusterMemory(rank, cluster.shared), counts))
+        registers = Registers(kernel.function.registers, layout.addresses, replace(coordinates, warp=index))
+        lanes = min(coordinates.threads - index * LANES, LANES)
+        block.warps.append(Warp(kernel, registers, machine, counts, lanes, block.barriers, cluster.barrier, device))
+    block.barriers.warps = block.warps
+    return block

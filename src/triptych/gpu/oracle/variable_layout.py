@@ -27,8 +27,10 @@ class VariableLayout:
 
     addresses: Mapping[str, int]
     parameter_bytes: int
+    shared_start: int
+    """Where the kernel's own shared memory begins."""
     shared_bytes: int
-    """Static; dynamic shared memory follows."""
+    """The end of the static part; dynamic shared memory follows."""
     dynamic_start: int
     """Where dynamic shared memory begins in a block that has some."""
     local_bytes: int
@@ -37,9 +39,8 @@ class VariableLayout:
     """The module's global and constant variables, at their initial values."""
 
 
-def _pack(variables: Iterable[Variable], addresses: dict[str, int]) -> int:
-    """Gives each variable the next aligned address; returns the bytes used."""
-    end = 0
+def _pack(variables: Iterable[Variable], addresses: dict[str, int], end: int = 0) -> int:
+    """Gives each variable the next aligned address from `end` on; returns where they end."""
     for variable in variables:
         start = -(-end // variable.align) * variable.align
         addresses[variable.name] = start
@@ -47,15 +48,15 @@ def _pack(variables: Iterable[Variable], addresses: dict[str, int]) -> int:
     return end
 
 
-def lay_out_variables(module: Module, function: Function) -> VariableLayout:
-    """Lays out the variables that a kernel can name.
+def lay_out_variables(module: Module, function: Function, shared_start: int) -> VariableLayout:
+    """Lays out the variables that a kernel can name, shared ones from `shared_start` on.
 
     Pointers to functions among them hold the functions' addresses.
     """
     addresses: dict[str, int] = {}
     parameter_bytes = _pack(function.parameters, addresses)
     shared = [v for v in (*module.variables.values(), *function.variables) if v.space == "shared"]
-    shared_bytes = _pack((v for v in shared if v.count != 0), addresses)
+    shared_bytes = _pack((v for v in shared if v.count != 0), addresses, shared_start)
     dynamic = [v for v in shared if v.count == 0]
     align = max((16, *(v.align for v in dynamic))) if dynamic else 1
     start = -(-shared_bytes // align) * align
@@ -63,7 +64,7 @@ def lay_out_variables(module: Module, function: Function) -> VariableLayout:
     local_bytes = _pack((v for v in function.variables if v.space == "local"), addresses)
     variables = [v for v in module.variables.values() if v.space in ("global", "const")]
     memory = _module_memory(variables, addresses, code_addresses(module))
-    return VariableLayout(addresses, parameter_bytes, shared_bytes, start, local_bytes, memory)
+    return VariableLayout(addresses, parameter_bytes, shared_start, shared_bytes, start, local_bytes, memory)
 
 
 def _module_memory(

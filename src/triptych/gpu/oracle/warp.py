@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 import numpy as np
 
@@ -10,9 +11,10 @@ from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault
 from triptych.core.settings import settings
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.calls import HostFault
-from triptych.gpu.isa.effects import Effect
+from triptych.gpu.isa.effects import Carrier, Effect
 from triptych.gpu.isa.types import U64
 from triptych.gpu.oracle.barriers import Barriers, State
+from triptych.gpu.oracle.cluster import CLUSTER_BARRIER, ClusterBarrier
 from triptych.gpu.oracle.counting import Counts, place_of
 from triptych.gpu.oracle.host import Device, LaneHost
 from triptych.gpu.oracle.machine import NumpyMachine
@@ -29,9 +31,10 @@ class Warp:
 
     def __init__(
         self, kernel: Kernel, registers: Registers, machine: NumpyMachine, counts: Counts, lanes: int,
-        barriers: Barriers, device: Device,
+        barriers: Barriers, cluster: ClusterBarrier, device: Device,
     ) -> None:  # fmt: skip
-        """`lanes` of the warp have a thread; `barriers` are the block's."""
+        """`lanes` of the warp have a thread; `barriers` are the block's, `cluster` is that of all blocks of its."""
+        self.cluster = cluster
         self.device = device
         self.kernel = kernel
         self.registers = registers
@@ -71,11 +74,12 @@ class Warp:
                     return state
                 continue
             group = ready & (self.at == block)
-            if self._lacks_members(block, group):
+            complete = self._with_their_members(block, group)
+            if not complete.any():
                 self.offset = block + 1
                 continue
             self.ran = True
-            self._run_block(block, group)
+            self._run_block(block, complete)
         return State.DONE
 
     def _end_circle(self) -> State | None:
@@ -96,12 +100,7 @@ class Warp:
         piece, bound = self.kernel.graph.blocks[block], self.kernel.bound[block]
         for instruction in bound:
             self._count(instruction, group)
-            if instruction.effect is Effect.BLOCK_ARRIVAL:
-                self.barriers.arrive(self, instruction, group & self._guard(instruction))
-            elif instruction.effect is Effect.HOST_CALL:
-                self._call_host(instruction, group & self._guard(instruction))
-            elif instruction.effect.has_meaning:
-                self._execute(instruction, group)
+            self._run_in_passing(instruction, group)
         link = self.kernel.links.get(block, ())
         if any(successor <= block for successor in link or piece.successors):
             self._burn()
@@ -123,7 +122,25 @@ class Warp:
             if self.patience < 0:
                 self.offset = block + 1
 
+    def _run_in_passing(self, instruction: BoundInstruction, group: Mask) -> None:
+        match instruction.effect.carrier:
+            case Carrier.MEANING:
+                self._execute(instruction, group)
+            case Carrier.BLOCK_ARRIVAL:
+                self.barriers.arrive(self, instruction, group & self._guard(instruction))
+            case Carrier.CLUSTER_ARRIVAL:
+                self.cluster.arrive(self, group & self._guard(instruction))
+            case Carrier.HOST:
+                self._call_host(instruction, group & self._guard(instruction))
+            case Carrier.MEETING | Carrier.BLOCK_END | Carrier.TRAP:
+                pass  # `_with_their_members`; what `_run_block` does behind the instructions
+            case _:
+                assert_never(instruction.effect.carrier)
+
     def _wait(self, instruction: BoundInstruction, lanes: Mask) -> None:
+        if instruction.effect is Effect.CLUSTER_WAIT:
+            self.waiting[self.cluster.wait(self, lanes)] = CLUSTER_BARRIER
+            return
         barrier = instruction.barrier
         assert barrier is not None
         self.waiting = np.where(lanes, self.registers.read(barrier.number), self.waiting)
@@ -178,13 +195,14 @@ class Warp:
         active = group & self._guard(instruction)
         self.counts.count_instruction(instruction, int(group.sum()), int(active.sum()))
 
-    def _lacks_members(self, block: int, group: Mask) -> bool:
-        """Whether the block's first instruction names live lanes that stand elsewhere."""
+    def _with_their_members(self, block: int, group: Mask) -> Mask:
+        """The lanes of a group whose mask, at the block's first instruction, names no live lane elsewhere."""
         bound = self.kernel.bound[block]
         if not bound or bound[0].membermask is None:
-            return False
-        members = int(self.registers.read(bound[0].membermask)[group][0])
-        return any(members >> int(lane) & 1 for lane in np.flatnonzero(self.live & ~group))
+            return group
+        masks = self.registers.read(bound[0].membermask).tolist()
+        elsewhere = np.flatnonzero(self.live & ~group).tolist()
+        return group & ~np.array([any(mask >> lane & 1 for lane in elsewhere) for mask in masks])
 
     def _call_host(self, instruction: BoundInstruction, lanes: Mask) -> None:
         """The host carries a call out for one lane after another."""

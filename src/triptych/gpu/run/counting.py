@@ -11,7 +11,8 @@ from triptych.core.counters import Counters, counters_of
 from triptych.core.launches import Line
 from triptych.gpu.hardware import PAIR_BYTES
 from triptych.gpu.run.counting_plan import CountingPlan, Place
-from triptych.gpu.run.worker import StorageTable, Worker
+from triptych.gpu.run.storage_table import StorageTable
+from triptych.gpu.run.worker import Worker
 
 
 def count_launch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from triptych.core.source import Index
 from triptych.gpu.hardware import LOCAL_ALIGNMENT, WARP_SIZE
@@ -15,9 +16,13 @@ class Geometry:
     grid: Index
     block: Index
     shared_bytes: int
-    """Static and dynamic."""
+    """Static and dynamic, behind the system's part where the kernel asks for that."""
     local_bytes: int = 0
     """Of a thread, its stack included."""
+    cluster: Index = (1, 1, 1)
+    """Blocks of a cluster, of which the grid is a multiple."""
+    explicit_cluster: bool = False
+    """Whether the launch or the kernel says so."""
 
     @property
     def blocks(self) -> int:
@@ -43,11 +48,25 @@ class Geometry:
         """`threadIdx` of the thread with this number in its block."""
         return _index(number, self.block)
 
+    @property
+    def cluster_size(self) -> int:
+        """Blocks of a cluster."""
+        return prod(self.cluster)
+
     def block_index(self, number: int) -> Index:
-        """`blockIdx` of the block with this number in the grid."""
-        return _index(number, self.grid)
+        """`blockIdx` of the block with this number: blocks are numbered cluster after cluster, by their ranks there."""
+        clusters = tuple(extent // part for extent, part in zip(self.grid, self.cluster, strict=True))
+        first = _index(number // self.cluster_size, clusters)
+        within = _index(number % self.cluster_size, self.cluster)
+        x, y, z = (n * part + inner for n, part, inner in zip(first, self.cluster, within, strict=True))
+        return x, y, z
+
+    def cluster_of(self, number: int) -> range:
+        """The numbers of the blocks of a block's cluster."""
+        first = number - number % self.cluster_size
+        return range(first, first + self.cluster_size)
 
 
-def _index(number: int, extent: Index) -> Index:
+def _index(number: int, extent: tuple[int, ...]) -> Index:
     x, y, _ = extent
     return number % x, number // x % y, number // (x * y)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from triptych.core.cache import cache, key_of
 from triptych.core.errors import UnknownName
 from triptych.core.forks import StateLock
-from triptych.gpu.isa.effects import Effect, Observation
+from triptych.gpu.isa.effects import Observation
 from triptych.gpu.isa.spaces import Holder
 from triptych.gpu.lower.analysis import KernelAnalysis, analyse
 from triptych.gpu.lower.cache_digest import cache_digest
@@ -41,17 +41,21 @@ class KernelFacts:
     linked: tuple[Unit, ...]
     host_calls: frozenset[str]
     """The functions of the host that it calls."""
+    uses_heap: bool
+    """Whether one of these allocates or frees."""
     order_matters: bool
     """Whether its results or its counts may depend on which of its blocks runs first."""
 
     @classmethod
     def of(cls, analysis: KernelAnalysis) -> KernelFacts:
         """From the analysis."""
+        called = [i.host for block in analysis.bound for i in block if i.host is not None]
         return cls(
             analysis.layout, analysis.frame_bytes, analysis.counts, _writing_sites(analysis), plan_counting(analysis),
             sum(map(len, analysis.bound)),
             units_for(i for block in analysis.bound for i in block),
-            frozenset(i.host.name for block in analysis.bound for i in block if i.host is not None),
+            frozenset(row.name for row in called),
+            any(row.uses_heap for row in called),
             _order_matters(analysis),
         )  # fmt: skip
 
@@ -66,10 +70,10 @@ def _order_matters(analysis: KernelAnalysis) -> bool:
     """Whether blocks wait for each other, learn from atomic operations who came first, or sum up rounded numbers."""
     instructions = [i for block in analysis.bound for i in block]
     used = frozenset(name for i in instructions for name in i.uses)
-    shared_by_all = {id(s.instruction): s.instruction for s in analysis.sites if s.space.holder is Holder.GRID}.values()
-    sees = any(i.form.observes is not Observation.NOTHING for i in shared_by_all)
+    shared_by_all = [(s.kind, s.instruction) for s in analysis.sites if s.space.holder is Holder.GRID]
+    sees = any(i.form.observes is not Observation.NOTHING for _, i in shared_by_all)
     return (bool(analysis.waits) and sees) or any(
-        i.effect is Effect.ATOMIC and (not i.form.commutes or not used.isdisjoint(i.defines)) for i in shared_by_all
+        kind == "atomic" and (not i.form.commutes or not used.isdisjoint(i.defines)) for kind, i in shared_by_all
     )
 
 
@@ -88,12 +92,9 @@ class Kernel:
         """
         if name not in gpu_module.entries:
             raise UnknownName.of("kernel", name, gpu_module.entries)
-        self.module_key = gpu_module.key
-        self._module = gpu_module
+        self.gpu_module = gpu_module
         self._warps_in_rows = warps_in_rows
         self.entry = gpu_module.entries[name]
-        self.variables = gpu_module.variables
-        self.pointers = gpu_module.pointers
         self._key = key_of(cache_digest(), gpu_module.key, name, str(warps_in_rows))
         self._lock = StateLock()
         self._code: dict[str, KernelCode] = {}
@@ -103,8 +104,8 @@ class Kernel:
     @cached_property
     def analysis(self) -> KernelAnalysis:
         """The kernel taken apart."""
-        symbols = {v.name: index for index, v in enumerate(self.variables)}
-        module = self._module.module
+        symbols = {v.name: index for index, v in enumerate(self.gpu_module.variables)}
+        module = self.gpu_module.module
         return analyse(module, module.functions[self.entry.name], symbols, warps_in_rows=self._warps_in_rows)
 
     def instruction_at(self, line: int) -> Instruction | None:

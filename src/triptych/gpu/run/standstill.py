@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.gpu.hardware import BARRIERS, WARP_SIZE
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.effects import Observation
+from triptych.gpu.lower.barriers import CLUSTER_BARRIER
 from triptych.gpu.lower.records import BARRIER_SHIFT, EXITED, WAITING, Barrier, Status, Warp
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.slots import held_blocks
@@ -31,15 +32,17 @@ class Standstill:
     """Where most of them are."""
 
 
-def describe_standstill(kernel: Kernel, state: LaunchState, worker: Worker, *, only: int | None = None) -> Standstill:
-    """Where the threads are that a worker holds; of block `only`, where that is given."""
+def describe_standstill(kernel: Kernel, state: LaunchState, worker: Worker, *, only: range | None = None) -> Standstill:
+    """Where the threads are that a worker holds; of the blocks `only`, where these are given."""
     threads: Counter[tuple[str, int]] = Counter()
     blocks: dict[tuple[str, int], set[int]] = {}
-    for number, warps, barriers in held_blocks(worker.slots, worker.context):
-        if only is None or number == only:
-            for warp in warps[warps[:, Warp.position("status")] != Status.DONE]:
+    held = held_blocks(worker.slots, worker.context)
+    for number, warps, barriers in held:
+        if only is None or number in only:
+            cluster = [others for n, others, _ in held if n in state.geometry.cluster_of(number)]
+            for warp in _live(warps):
                 for at, lanes in _places(warp):
-                    key = _tell(kernel, at, barriers)
+                    key = _tell(kernel, at, barriers, cluster)
                     threads[key] += lanes
                     blocks.setdefault(key, set()).add(number)
     lines: list[str] = []
@@ -77,16 +80,36 @@ def _places(warp: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     yield at, lanes
 
 
-def _tell(kernel: Kernel, at: int, barriers: NDArray[np.int64]) -> tuple[str, int]:
-    """What lanes do at a place, and its PTX line."""
+def _live(warps: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    yield from warps[warps[:, Warp.position("status")] != Status.DONE]
+
+
+def _count_live(warps: NDArray[np.int64]) -> int:
+    """The threads of a block that have not ended."""
+    return sum(lanes for warp in _live(warps) for _, lanes in _places(warp))
+
+
+def _count_arrived(warps: NDArray[np.int64]) -> int:
+    """Those of them that have arrived at the cluster's barrier."""
+    return sum(int(warp[Warp.position("cluster_arrived")]).bit_count() for warp in _live(warps))
+
+
+def _tell(
+    kernel: Kernel, at: int, barriers: NDArray[np.int64], cluster: Sequence[NDArray[np.int64]]
+) -> tuple[str, int]:
+    """What lanes do at a place, and its PTX line; `cluster` are the warps of each block of their cluster."""
     analysis = kernel.analysis
     block = at & ((1 << BARRIER_SHIFT) - 1)
     if at & WAITING:
-        number = at >> BARRIER_SHIFT & (BARRIERS - 1)
-        arrived, wanted = (int(barriers[number, Barrier.position(name)]) for name in ("arrived", "threads"))
-        of = "threads of the block" if wanted < 0 else f"of {wanted} threads"
+        number = (at & ~WAITING) >> BARRIER_SHIFT
         before = next(b for b in analysis.graph.blocks if b.waits and b.fall_through == block)
         instruction = before.instructions[-1]
+        if number == CLUSTER_BARRIER:
+            arrived, live = (sum(map(count, cluster)) for count in (_count_arrived, _count_live))
+            counts = f"{arrived} of the cluster's {live} threads have arrived"
+            return f"wait at '{instruction.opcode}' ({counts})", instruction.line
+        arrived, wanted = (int(barriers[number, Barrier.position(name)]) for name in ("arrived", "threads"))
+        of = "threads of the block" if wanted < 0 else f"of {wanted} threads"
         return f"wait at '{instruction.opcode}' (barrier {number}: {arrived} {of} have arrived)", instruction.line
     bound = analysis.bound[block]
     if bound and bound[0].membermask is not None:

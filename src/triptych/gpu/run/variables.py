@@ -19,7 +19,7 @@ from triptych.gpu.hardware import (
     PARAM_WINDOW,
 )
 from triptych.gpu.run.heap import DeviceHeap
-from triptych.gpu.run.kernel import Kernel
+from triptych.gpu.run.module import GpuModule
 from triptych.gpu.syntax.variables import size_of
 
 
@@ -33,6 +33,10 @@ class ModuleMemory:
     def clone(self) -> ModuleMemory:
         """The same contents at the same addresses, in memory of their own."""
         return ModuleMemory({storage: data.copy() for storage, data in self.memory.items()}, self.addresses)
+
+    def variable(self, name: str) -> tuple[Storage, NDArray[np.uint8]] | None:
+        """Where a variable lies, and its bytes, in place; None where the module has none of that name."""
+        return next((place for place in self.memory.items() if place[0].name == name), None)
 
 
 class _VariableSpace(AddressSpace):
@@ -49,15 +53,15 @@ class DeviceMemory:
         self._modules: dict[str, ModuleMemory] = {}
         self._heap: DeviceHeap | None = None
 
-    def variables_of(self, kernel: Kernel) -> ModuleMemory:
-        """The variables of a kernel's module, at their initial values where none of its kernels has run here yet.
+    def variables_of(self, module: GpuModule) -> ModuleMemory:
+        """The variables of a module, at their initial values where nobody has asked for them here yet.
 
         Modules of the same text are one.
         """
         with self._lock:
-            found = self._modules.get(kernel.module_key)
+            found = self._modules.get(module.key)
             if found is None:
-                found = self._modules[kernel.module_key] = _load(kernel, self._space)
+                found = self._modules[module.key] = _load(module, self._space)
             return found
 
     def heap(self, size: int) -> DeviceHeap:
@@ -101,12 +105,12 @@ def _make_heap(size: int) -> DeviceHeap:
         raise LaunchError(message, hint="set TRIPTYCH_HEAP_BYTES to less") from error
 
 
-def _load(kernel: Kernel, space: AddressSpace) -> ModuleMemory:
-    """Memory for the variables of a kernel's module, set to their initial values."""
-    storages = {v.name: space.place(v.name, size_of(v), writable=v.space == "global") for v in kernel.variables}
-    places = dict(kernel.pointers) | {name: storage.address for name, storage in storages.items()}
+def _load(module: GpuModule, space: AddressSpace) -> ModuleMemory:
+    """Memory for the variables of a module, set to their initial values."""
+    storages = {v.name: space.place(v.name, size_of(v), writable=v.space == "global") for v in module.variables}
+    places = dict(module.pointers) | {name: storage.address for name, storage in storages.items()}
     memory: dict[Storage, NDArray[np.uint8]] = {}
-    for variable in kernel.variables:
+    for variable in module.variables:
         storage = storages[variable.name]
         data = np.zeros(storage.size, np.uint8)
         if variable.initial:
@@ -115,7 +119,7 @@ def _load(kernel: Kernel, space: AddressSpace) -> ModuleMemory:
             address = places[symbol.name] + symbol.offset
             data[offset : offset + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
         memory[storage] = data
-    addresses = np.array([storages[v.name].address for v in kernel.variables] or [0], np.int64)
+    addresses = np.array([storages[v.name].address for v in module.variables] or [0], np.int64)
     return ModuleMemory(memory, addresses)
 
 

@@ -54,7 +54,7 @@ def run_workers(kernel: Kernel, state: LaunchState, count: int, report: Report) 
         KeyboardInterrupt: the user asked to stop; the launch has ended by then, however often the user asks.
     """
     run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(kernel.code("converged").run)
-    number = max(1, min(count, state.geometry.blocks))
+    number = max(1, min(count, state.geometry.blocks // state.geometry.cluster_size))
     workers = [make_worker(kernel, state, number) for _ in range(number)]
     errors: list[BaseException] = []
     finished: SimpleQueue[Worker] = SimpleQueue()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from triptych.core.source import SourceLocation
+from triptych.core.source import BUILT_IN_HEADER, SourceLocation
 from triptych.gpu.syntax.ast import Origin
 from triptych.gpu.syntax.literals import parse_integer
 from triptych.gpu.syntax.tokens import Tokens
@@ -25,8 +25,9 @@ class Origins:
         self.tokens = tokens
         self.files: dict[int, str] = {}
         self.current: Origin | None = None
-        self._origins: dict[tuple[Place, Place | None, Origin | None], Origin] = {}
-        self._callers: dict[Place, Origin] = {}
+        self._origins: dict[tuple[SourceLocation, ...], Origin] = {}
+        self._chains: dict[Place, tuple[SourceLocation, ...]] = {}
+        """By place, where it last stood and what that was inlined through."""
         self._blocks = [match.start() for match in INLINE_ASSEMBLY.finditer(tokens.text) if match[1] == "begin"]
         self._ends = [match.start() for match in INLINE_ASSEMBLY.finditer(tokens.text) if match[1] == "end"]
         self._read_block: int | None = None
@@ -106,20 +107,25 @@ class Origins:
         return not first
 
     def _enter(self, place: Place, caller: Place | None) -> None:
-        above = None if caller is None else self._callers.get(caller)
-        key = (place, caller, above)
-        origin = self._origins.get(key)
+        above: tuple[SourceLocation, ...] = ()
+        if caller is not None:
+            above = self._chains.get(caller) or (self._locate(caller),)
+        chain = (self._locate(place), *above)[: MOST_FRAMES + 1]
+        self._chains[place] = chain
+        origin = self._origins.get(chain)
         if origin is None:
-            frames: tuple[SourceLocation, ...] = ()
-            if caller is not None:
-                frames = (self._locate(caller), *(above.frames if above is not None else ()))[:MOST_FRAMES]
-            origin = Origin(self._locate(place), frames)
-            self._origins[key] = origin
-        self._callers[place] = origin
+            origin = self._origins[chain] = _origin(chain)
         self.current = origin
 
     def _locate(self, place: Place) -> SourceLocation:
         return SourceLocation(self.files.get(place[0], f"<file {place[0]}>"), place[1])
+
+
+def _origin(chain: tuple[SourceLocation, ...]) -> Origin:
+    """The places of a chain that a reader can open, innermost first; of none such, the innermost by a bare name."""
+    real = [place for place in chain if not place.file.endswith(BUILT_IN_HEADER)]
+    where, *frames = real or [SourceLocation(BUILT_IN_HEADER, chain[0].line)]
+    return Origin(where, tuple(frames))
 
 
 def _take_string(tokens: Tokens, what: str) -> str:

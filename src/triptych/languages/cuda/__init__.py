@@ -10,8 +10,9 @@ from triptych.languages.cuda.compiling import check_options, listed
 from triptych.languages.cuda.module import CudaModule
 from triptych.languages.cuda.source import read_source
 from triptych.languages.launcher import BoundKernel, Kernel
+from triptych.languages.variables import ModuleVariable, ModuleVariables
 
-__all__ = ["BoundKernel", "CudaModule", "Kernel", "compile"]
+__all__ = ["BoundKernel", "CudaModule", "Kernel", "ModuleVariable", "ModuleVariables", "compile"]
 
 
 def compile(

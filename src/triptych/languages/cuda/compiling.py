@@ -10,7 +10,7 @@ from pathlib import Path
 
 from triptych.core.cache import cache, key_of
 from triptych.core.errors import CompileError, UsageError
-from triptych.core.source import SourceLocation, home_expanded
+from triptych.core.source import BUILT_IN_HEADER, SourceLocation, home_expanded
 from triptych.execution.targets import check_target
 from triptych.languages.cuda import nvrtc
 from triptych.languages.cuda.includes import included_files
@@ -46,6 +46,12 @@ def compile_source(source: Source, target: str, options: Sequence[str], expressi
         return _compile(source, everything, expressions)
     data = cache().fetch(CACHE_KIND, key, lambda: _dump(_compile(source, everything, expressions)))
     return Compiled(**json.loads(data))
+
+
+def header_text(source: Source, options: Sequence[str]) -> str:
+    """The texts of the user's headers that the source may include, whatever `#if` says, one behind the other."""
+    headers = included_files(source.text, source.folder, _search(options)) or {}
+    return "\n".join(data.decode(errors="replace") for data in headers.values())
 
 
 def listed(texts: Sequence[str]) -> tuple[str, ...]:
@@ -100,25 +106,31 @@ def _compile(source: Source, options: Sequence[str], expressions: Sequence[str])
             f"the compiler made no PTX of {source.file}; its options were {' '.join(options)}",
             hint="leave out what makes it write something else (-dlto and its like make code for a linker)",
         )
-    return Compiled(_with_own_name(compiled.ptx, source.file), compiled.log, compiled.lowered)
+    return Compiled(_with_own_names(compiled.ptx, source.file), compiled.log, compiled.lowered)
 
 
-def _with_own_name(ptx: str, file: str) -> str:
-    """The compiler puts the current folder in front of names that are no absolute paths; ours name no file there."""
-    if file.startswith("/"):
-        return ptx
-    pattern = re.compile(rf'^(\s*\.file\s+\d+\s+)"[^"\n]*/{re.escape(file)}"', re.MULTILINE)
-    return pattern.sub(lambda match: f'{match[1]}"{file}"', ptx)
+def _with_own_names(ptx: str, file: str) -> str:
+    """The compiler puts the current folder in front of names that are no absolute paths; ours name no file there.
+
+    Nor does that of the header which it has built in.
+    """
+    names = "|".join(map(re.escape, (BUILT_IN_HEADER, *([] if file.startswith("/") else [file]))))
+    pattern = re.compile(rf'^(\s*\.file\s+\d+\s+)"[^"\n]*/({names})"', re.MULTILINE)
+    return pattern.sub(r'\1"\2"', ptx)
+
+
+def _search(options: Sequence[str]) -> list[Path]:
+    """The user's own folders of headers."""
+    matches = (_INCLUDE_OPTION.fullmatch(option) for option in options)
+    toolkits = {*map(str, toolkit().includes), str(STUBS)}
+    return [Path(match["folder"]) for match in matches if match and match["folder"] not in toolkits]
 
 
 def _key(source: Source, options: Sequence[str], expressions: Sequence[str]) -> str | None:
     """Everything that decides the PTX; None where that cannot be known, and nothing may be kept."""
     if any(option.startswith(_PRE_INCLUDE) and option not in _BASE_OPTIONS for option in options):
         return None
-    matches = (_INCLUDE_OPTION.fullmatch(option) for option in options)
-    toolkits = {*map(str, toolkit().includes), str(STUBS)}
-    search = [Path(match["folder"]) for match in matches if match and match["folder"] not in toolkits]
-    headers = included_files(source.text, source.folder, search)
+    headers = included_files(source.text, source.folder, _search(options))
     if headers is None:
         return None
     compiler = f"{nvrtc.version()} {[folder.stat().st_mtime_ns for folder in (*toolkit().includes, STUBS)]}"

@@ -11,13 +11,14 @@ from triptych import gpu
 from triptych.core.errors import CompileError, UnknownName
 from triptych.core.languages import CUDA
 from triptych.core.plan import Program
-from triptych.execution.demangle import name_expression, readable
+from triptych.execution.demangle import name_expression, readable, unqualified
 from triptych.languages.calling import calling_location
-from triptych.languages.cuda.compiling import compile_source
+from triptych.languages.cuda.compiling import compile_source, header_text
 from triptych.languages.cuda.nvrtc import Compiled
-from triptych.languages.cuda.signatures import Signatures, parameters_of, read_signatures
+from triptych.languages.cuda.signatures import Signatures, parameters_of, read_signatures, read_variables
 from triptych.languages.cuda.source import Source
 from triptych.languages.launcher import Kernel, no_attribute
+from triptych.languages.variables import ModuleVariables
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class _Unit:
     def called(self, name: str) -> list[str]:
         """The PTX names of all kernels of a readable name, with its namespaces or without."""
         wanted = _plain(name)
-        return [one for one in self.entries if wanted in (_plain(readable(one)), _plain(_last(readable(one))))]
+        return [one for one in self.entries if wanted in (_plain(readable(one)), _plain(unqualified(readable(one))))]
 
     def kernel(self, entry: str, signatures: Signatures) -> Kernel:
         """The kernel of a PTX name."""
@@ -70,8 +71,11 @@ class CudaModule:
         self.target = target
         self._source = source
         self._options = tuple(options)
-        self._signatures = read_signatures(source.text)
         self._unit = _Unit.of(compile_source(source, target, self._options, names), target)
+        headers = header_text(source, self._options)
+        self._signatures = {**read_signatures(headers), **read_signatures(source.text)}
+        declared = {**read_variables(headers), **read_variables(source.text)}
+        self._variables = ModuleVariables(self._unit.program, declared)
         self._kernels: dict[str, Kernel] = {}
 
     @property
@@ -94,11 +98,21 @@ class CudaModule:
         shared = Counter(map(readable, entries))
         return tuple(readable(one) if shared[readable(one)] == 1 else name_expression(one) for one in entries)
 
+    @property
+    def variables(self) -> ModuleVariables:
+        """The `__constant__` and `__device__` variables: `variables["c_Kernel"].copy_from(array)` before a launch.
+
+        They keep what is stored in them from launch to launch; modules of the same source, target and options share
+        them.
+        """
+        return self._variables
+
     def __getitem__(self, name: str) -> Kernel:
         """The kernel of a name: `vec_add`, `ns::scale`, `saxpy<float>`, `ns::kernel<int, 4>`, or its name in the PTX.
 
         A template that the source does not instantiate itself is compiled then, in a unit of its own with its own
-        `__device__` variables; name it in `compile(…, names=[…])` to have it share the module's.
+        `__device__` variables: what the host stores in `variables` reaches it, what kernels store does not. Name it in
+        `compile(…, names=[…])` to have it share the module's.
 
         Raises:
             UnknownName: where no kernel has that name, or several have.
@@ -124,6 +138,7 @@ class CudaModule:
             unknown.hint = f"{unknown.hint}; as a name expression it does not compile: {_first_error(error)}"
             raise unknown from None
         unit = _Unit.of(compiled, self.target)
+        self._variables.add(unit.program)
         return unit.kernel(compiled.lowered[name], self._signatures)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -137,12 +152,6 @@ class CudaModule:
 
 def _plain(name: str) -> str:
     return "".join(name.split())
-
-
-def _last(name: str) -> str:
-    """The name without its namespaces."""
-    head, bracket, arguments = name.partition("<")
-    return head.rsplit("::", 1)[-1] + bracket + arguments
 
 
 def _first_error(error: CompileError) -> str:

@@ -14,13 +14,14 @@ from functools import cache
 from triptych.core.errors import CompileError
 from triptych.core.forks import library_lock
 from triptych.core.source import SourceLocation
-from triptych.languages.cuda.toolkit import toolkit
+from triptych.languages.cuda.toolkit import toolkit, where_to_get
 
 _COMPILATION_FAILED = 6
 _NAME_EXPRESSION_INVALID = 8
 _LOCK = library_lock()
 
 _FIRST_ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error", re.MULTILINE)
+_MISSING_HEADER = re.compile(r'(?:cannot|could not) open source file "(?P<name>[^"\n]+)"')
 _HOST_ONLY = re.compile(r'identifier "cuda(?:Malloc|Memcpy|Free|DeviceSynchronize|Memset|GetLastError|Event)|"main"')
 
 
@@ -112,7 +113,8 @@ def _lowered(library: ctypes.CDLL, program: ctypes.c_void_p, expression: str) ->
 def _failure(log: str) -> CompileError:
     found = _FIRST_ERROR.search(log)
     where = SourceLocation(found["file"], int(found["line"])) if found else None
-    hint = None
+    missing = _MISSING_HEADER.search(log)
+    hint = where_to_get(missing["name"]) if missing else None
     if _HOST_ONLY.search(log):
         hint = "NVRTC compiles device code alone: put host code between #ifndef __CUDACC_RTC__ and #endif"
     return CompileError(log or "the compiler gave no reason", where=where, hint=hint)

@@ -6,10 +6,10 @@ This reads declarations, not C++: where macros, conditionals or two declarations
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from triptych.execution.demangle import demangle, readable, split_function
-from triptych.languages.parameters import Parameter, parse_type
+from triptych.languages.parameters import Declared, Parameter, declared_type, parse_type
 
 _SKIPPED = re.compile(
     r"""
@@ -24,6 +24,8 @@ _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|::|\S")
 _ATTRIBUTES = frozenset(
     {"__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__attribute__", "alignas", "__align__"}
 )
+_VARIABLES = frozenset({"__constant__", "__device__", "__managed__"})
+_STORAGE = frozenset({"static", "extern", "inline", "constexpr"})
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 Signatures = Mapping[str, tuple[Parameter, ...] | None]
@@ -41,6 +43,44 @@ def read_signatures(source: str) -> Signatures:
             same = name not in found or found[name] == parameters
             found[name] = parameters if same else None
     return found
+
+
+def read_variables(source: str) -> Mapping[str, Declared | None]:
+    """The types of a source's `__constant__`, `__device__` and `__managed__` variables, by names without namespaces.
+
+    None where the source declares a name with several types.
+    """
+    tokens = _TOKEN.findall(_SKIPPED.sub(" ", source))
+    found: dict[str, Declared | None] = {}
+    for position, token in enumerate(tokens):
+        if token in _VARIABLES:
+            for name, declared in _declarators(tokens, position + 1):
+                found[name] = declared if found.get(name, declared) == declared else None
+    return found
+
+
+def _declarators(tokens: Sequence[str], position: int) -> Iterator[tuple[str, Declared]]:
+    """The variables of the declaration that goes on at `position`; none where it is a function's."""
+    kept: list[str] = []
+    while position < len(tokens) and tokens[position] != ";":
+        token = tokens[position]
+        attribute = token == "(" and kept[-1:] and kept[-1] in _ATTRIBUTES
+        is_function = token == "operator" or (token == "(" and not attribute and "=" not in kept)
+        end = _closing(tokens, position) if token in _CLOSING else position
+        if is_function or end is None or token in _CLOSING.values():
+            return
+        if attribute:
+            kept.pop()
+        elif token not in (*_VARIABLES, *_STORAGE):
+            kept += tokens[position : end + 1]
+        position = end + 1
+    base: list[str] = []
+    for piece in _split(kept):
+        cut = next((at for at, token in enumerate(piece) if token in ("=", "[", "{")), len(piece))
+        head = base + piece[:cut]
+        if len(head) > 1 and re.fullmatch(r"[A-Za-z_]\w*", head[-1]):
+            yield head[-1], declared_type(head[:-1])
+        base = base or [token for token in head[:-1] if token != "*"]
 
 
 def _declaration(tokens: Sequence[str], position: int) -> tuple[str, tuple[Parameter, ...]] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -11,7 +12,20 @@ from pathlib import Path
 from triptych.core.errors import UsageError
 
 _LIBRARY = "libnvrtc.so.*"
-_INCLUDE_FOLDERS = ("cuda_runtime", "cuda_crt", "cuda_cccl", "cuda_nvcc")
+_PACKAGES: Mapping[str, str] = {
+    r"(cooperative_groups|cuda_|cuda\.h|math_constants|vector_)": "cuda-runtime",
+    r"(crt/|mma\.h|sm_\d)": "cuda-crt",
+    r"(cub|thrust|cuda|nv)/": "cuda-cccl",
+    r"curand": "curand",
+    r"(cublas|nvblas)": "cublas",
+    r"cufft": "cufft",
+    r"cusparse": "cusparse",
+    r"cusolver": "cusolver",
+    r"cudnn": "cudnn",
+    r"nvtx": "nvtx",
+}
+"""How names of headers begin, and the wheel that brings them, without the `nvidia-` that its name begins with."""
+_INCLUDE_FOLDERS = tuple(name.replace("-", "_") for name in (*_PACKAGES.values(), "cuda-nvcc"))
 """Folders of the wheels for CUDA 12; those for CUDA 13 share one, `cu13`."""
 _SYSTEM = Path("/usr/local/cuda")
 _LIBCUXX_HEADER = Path("nv", "target")
@@ -43,6 +57,16 @@ def toolkit() -> Toolkit:
         "NVIDIA's runtime compiler (libnvrtc) is not installed",
         hint="pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl",
     )
+
+
+def where_to_get(header: str) -> str:
+    """What to do where the compiler does not find a header."""
+    wheel = next((name for begins, name in _PACKAGES.items() if re.match(begins, header)), None)
+    if wheel is None:
+        return f"name the folder that holds it: options=['-I', 'folder'], where 'folder/{header}' is the file"
+    # Wheels for CUDA 13 and later have no suffix.
+    suffix = "" if re.fullmatch(r"cu\d+", toolkit().library.parent.parent.name) else "-cu12"
+    return f"pip install nvidia-{wheel}{suffix} brings it; headers from elsewhere: options=['-I', 'folder']"
 
 
 def _version(library: Path) -> tuple[int, ...]:

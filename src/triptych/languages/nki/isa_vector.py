@@ -38,7 +38,8 @@ def tensor_tensor(
     arithmetic = name in ALU and ALU[name].kind is AluKind.ARITHMETIC
     integer = arithmetic and _integer_tiles(dst, data1, data2) and chosen in (None, Engine.GPSIMD)
     if chosen is None:
-        chosen = Engine.GPSIMD if integer or name == "power" else Engine.VECTOR
+        able = ALU[name].engines[0] if name in ALU else Engine.VECTOR  # verification refuses what no engine has
+        chosen = Engine.GPSIMD if integer else able
     operands = {"dst": dst, "data1": data1, "data2": data2}
     return current().emit("tensor_tensor", operands, {"op": name, "integer": integer}, engine=chosen, mask=mask)
 

@@ -223,7 +223,7 @@ class Tracer:
                 regions[rule.name] = self._region(operand, box, rule)
             elif operand is not None:
                 regions[rule.name] = float(operand)
-        filled = {**row.attributes, **(attributes or {})}
+        filled = {name: rule.default for name, rule in row.attributes.items()} | dict(attributes or {})
         instruction = Instruction(operation, engine or row.engines[0], regions, filled, author_location())
         verify(instruction, self.tensors, self.hardware, self.generation)
         self._count()

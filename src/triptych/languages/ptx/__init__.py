@@ -6,8 +6,9 @@ import os
 
 from triptych.languages.launcher import BoundKernel, Kernel
 from triptych.languages.ptx.module import PtxModule, read_text
+from triptych.languages.variables import ModuleVariable, ModuleVariables
 
-__all__ = ["BoundKernel", "Kernel", "PtxModule", "compile"]
+__all__ = ["BoundKernel", "Kernel", "ModuleVariable", "ModuleVariables", "PtxModule", "compile"]
 
 
 def compile(source: str | os.PathLike[str]) -> PtxModule:

@@ -15,6 +15,7 @@ from triptych.core.source import SourceLocation, home_expanded
 from triptych.execution.demangle import readable
 from triptych.languages.calling import calling_location
 from triptych.languages.launcher import Kernel, no_attribute
+from triptych.languages.variables import ModuleVariables
 
 
 def read_text(source: str | os.PathLike[str]) -> tuple[str, str | None]:
@@ -69,6 +70,7 @@ class PtxModule:
         if target is None:
             raise PtxSyntaxError("a module needs a .target sm_…", where=SourceLocation(file or "<ptx>", 1))
         self._program = Program.of(PTX, text, target)
+        self._variables = ModuleVariables(self._program)
         self._file = file
 
     @property
@@ -85,6 +87,14 @@ class PtxModule:
     def names(self) -> tuple[str, ...]:
         """The kernels, by their names in the PTX."""
         return tuple(self._entries)
+
+    @property
+    def variables(self) -> ModuleVariables:
+        """The variables in constant and global memory: `variables["table"].copy_from(array)` before a launch.
+
+        They keep what is stored in them from launch to launch; modules of the same text share them.
+        """
+        return self._variables
 
     def __getitem__(self, name: str) -> Kernel:
         """The kernel of a name: that of the PTX, or the readable one where only one kernel has it.

@@ -36,11 +36,8 @@ class AluOperation:
     engines: tuple[Engine, ...]
     reduces: bool = False
     """Whether a reduction may use it."""
-
-    @property
-    def shifts(self) -> bool:
-        """Whether the second operand is an amount to shift by."""
-        return self.name in ("left_shift", "right_shift")
+    shifts: bool = False
+    """Whether the second operand is an amount to shift by."""
 
 
 def _truth(function: Binary) -> Binary:
@@ -103,8 +100,8 @@ def _operations() -> Mapping[str, AluOperation]:
         AluOperation("bitwise_and", bitvec, np.bitwise_and, _BITS, True),
         AluOperation("bitwise_or", bitvec, np.bitwise_or, _BITS, True),
         AluOperation("bitwise_xor", bitvec, np.bitwise_xor, _BITS, True),
-        AluOperation("left_shift", bitvec, _shift(np.left_shift), _BITS),
-        AluOperation("right_shift", bitvec, _shift(np.right_shift), _BITS),
+        AluOperation("left_shift", bitvec, _shift(np.left_shift), _BITS, shifts=True),
+        AluOperation("right_shift", bitvec, _shift(np.right_shift), _BITS, shifts=True),
     ]
     return {row.name: row for row in rows}
 

@@ -24,6 +24,28 @@ class Space(Enum):
         return self is not Space.HBM
 
 
+class Work(Enum):
+    """What is counted of an engine's instructions, besides the instructions."""
+
+    NOTHING = 0
+    PRODUCTS = 1
+    """FLOPs, by the dtype of the inputs."""
+    ELEMENTS = 2
+    """Elements, and FLOPs."""
+    TRANSFERS = 3
+    """Transfers, and bytes from and to HBM."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """The columns of an engine. Source: the architecture guide of NeuronCore-v2."""
+
+    counts: Work
+    reaches_psum: bool = True
+    starts_anywhere: bool = False
+    """Whether its operands may begin at any partition."""
+
+
 class Engine(Enum):
     """The instruction queues of a NeuronCore; `DMA` stands for its 16 DMA engines together."""
 
@@ -33,6 +55,22 @@ class Engine(Enum):
     GPSIMD = "gpsimd"
     DMA = "dma"
     SYNC = "sync"
+
+    @property
+    def facts(self) -> EngineFacts:
+        """Its columns."""
+        return ENGINES[self]
+
+
+ENGINES: Mapping[Engine, EngineFacts] = {
+    Engine.TENSOR: EngineFacts(Work.PRODUCTS),
+    Engine.VECTOR: EngineFacts(Work.ELEMENTS),
+    Engine.SCALAR: EngineFacts(Work.ELEMENTS),
+    Engine.GPSIMD: EngineFacts(Work.ELEMENTS, reaches_psum=False),
+    Engine.DMA: EngineFacts(Work.TRANSFERS, starts_anywhere=True),
+    Engine.SYNC: EngineFacts(Work.NOTHING),
+}
+"""The table of engines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ SBUF = frozenset({Space.SBUF})
 PSUM = frozenset({Space.PSUM})
 
 Attributes = Mapping[str, AttributeValue]
+"""Values by name, as an instruction has them."""
 Meaning = Callable[["Values", Attributes], Mapping[str, NDArray[Any]]]
 """Arrays of the inputs by operand name -> arrays of the outputs, which the machine rounds to their dtype and shape."""
 
@@ -167,6 +168,29 @@ def tile_or_number(name: str, *, optional: bool = False) -> OperandRule:
 
 
 @dataclass(frozen=True, slots=True)
+class AttributeRule:
+    """One attribute of a row: what its values are."""
+
+    kind: type
+    default: AttributeValue = None
+    """What it is where the author leaves it away; None, unless it is optional: it must be given."""
+    optional: bool = False
+    """Whether it may be None."""
+
+
+def optional(kind: type) -> AttributeRule:
+    """An attribute that may be None, and is where the author leaves it away."""
+    return AttributeRule(kind, optional=True)
+
+
+def _attribute_rule(column: AttributeValue | AttributeRule) -> AttributeRule:
+    """The rule of an attribute of which a row gives a default, or None for a name that must be given."""
+    if isinstance(column, AttributeRule):
+        return column
+    return AttributeRule(str if column is None else type(column), column)
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """An instruction under verification, with what the checks need to know about it."""
 
@@ -221,8 +245,7 @@ class Row:
     flow: Flow
     cost: Cost
     source: str
-    attributes: Attributes
-    """Names and defaults."""
+    attributes: Mapping[str, AttributeRule]
     checks: tuple[Check, ...]
     flops: FloatingWork
     accumulates: bool
@@ -247,13 +270,17 @@ def row(
     flow: Flow = Flow.ELEMENTWISE,
     cost: Cost = Cost.ELEMENTWISE,
     source: str | None = None,
-    attributes: Attributes | None = None,
+    attributes: Mapping[str, AttributeValue | AttributeRule] | None = None,
     checks: tuple[Check, ...] = (),
     flops: FloatingWork = no_work,
     accumulates: bool = False,
     core_generation: int = 2,
 ) -> Callable[[Meaning], Meaning]:
-    """Put a row into the table; the decorated function is its meaning. `source` is `nki.isa.<name>` unless given."""
+    """Put a row into the table; the decorated function is its meaning.
+
+    An attribute is a default, of whose type its values are, None for a name that must be given, or `optional(…)`.
+    `source` is `nki.isa.<name>` unless given.
+    """
 
     def register(meaning: Meaning) -> Meaning:
         assert name not in ROWS, f"two rows of the name {name}"
@@ -265,7 +292,7 @@ def row(
             flow=flow,
             cost=cost,
             source=source or f"nki.isa.{name}",
-            attributes=attributes or {},
+            attributes={name: _attribute_rule(column) for name, column in (attributes or {}).items()},
             checks=checks,
             flops=flops,
             accumulates=accumulates,

@@ -141,8 +141,11 @@ def arithmetic(*attributes: str) -> Check:
     return check
 
 
-def alu(attribute: str, *operands: str, reduction: bool = False) -> Check:
-    """The attribute names an operation that the engine has, on operands whose dtypes it takes."""
+def alu(attribute: str, *operands: str, reduction: bool = False, reverse: str = "") -> Check:
+    """The attribute names an operation that the engine has, on operands whose dtypes it takes.
+
+    `reverse` is the attribute, where there is one, that exchanges the operands.
+    """
 
     def check(subject: Subject) -> None:
         if subject.instruction.attributes.get(attribute) is None:
@@ -157,7 +160,7 @@ def alu(attribute: str, *operands: str, reduction: bool = False) -> Check:
         if operation.kind is AluKind.BITVEC:
             _integers(subject, operation, operands)
             for name in operands:
-                _immediate_bits(subject, operation, name, reverse=attribute.replace("op", "reverse"))
+                _immediate_bits(subject, operation, name, reverse=reverse)
 
     return check
 

@@ -5,27 +5,13 @@ The language calls it for each instruction that it records; the machine calls it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import UnknownName
-from triptych.neuron.isa import (
-    dma_rows,
-    gpsimd_rows,
-    scalar_rows,
-    tensor_rows,
-    vector_reduction_rows,
-    vector_rows,
-    vector_search_rows,
-)
-from triptych.neuron.isa.hardware import Engine, Hardware, Space
+from triptych.neuron.isa.hardware import Hardware, Space
 from triptych.neuron.isa.row import ROWS, OperandRule, Row, Subject
 from triptych.neuron.isa.trace import Instruction, Region, Tensor
-
-# Importing the modules fills the table.
-ROW_MODULES = (
-    tensor_rows, vector_rows, vector_reduction_rows, vector_search_rows, scalar_rows, gpsimd_rows, dma_rows,
-)  # fmt: skip
 
 
 def find_row(instruction: Instruction) -> Row:
@@ -88,17 +74,12 @@ def _check_names(subject: Subject) -> None:
             raise subject.refuse(f"operand '{rule.name}' is {subject.describe(rule.name)}; expected a number")
 
 
-_OPTIONAL: Mapping[str, type] = {"op1": str, "accumulate": bool}
-"""The attributes that may be None, and what they are else."""
-
-
 def _check_attributes(subject: Subject) -> None:
-    """All attributes of the row are there, of the type of their default; one without a default is a name."""
-    for name, default in subject.row.attributes.items():
+    """All attributes of the row are there, of the type that it says."""
+    for name, rule in subject.row.attributes.items():
         value = subject.instruction.attributes.get(name)
-        kind = _OPTIONAL.get(name, str if default is None else type(default))
-        if type(value) is not kind and not (value is None and name in _OPTIONAL):
-            raise TypeError(f"{subject.row.name}: attribute '{name}' is {value!r}; expected a {kind.__name__}")
+        if type(value) is not rule.kind and not (value is None and rule.optional):
+            raise TypeError(f"{subject.row.name}: attribute '{name}' is {value!r}; expected a {rule.kind.__name__}")
 
 
 def _check_region(subject: Subject, rule: OperandRule, region: Region) -> None:
@@ -109,8 +90,11 @@ def _check_region(subject: Subject, rule: OperandRule, region: Region) -> None:
         expected = sorted(allowed.value for allowed in rule.spaces)
         raise subject.refuse(f"{rule.name} must be in {expected}, got {space.value} ({subject.describe(rule.name)})")
     _check_values(subject, rule, region)
-    if space is Space.PSUM and subject.instruction.engine is Engine.GPSIMD:
-        raise subject.refuse(f"{subject.describe(rule.name)} lies in PSUM, which the gpsimd engine cannot reach")
+    engine = subject.instruction.engine
+    if space is Space.PSUM and not engine.facts.reaches_psum:
+        raise subject.refuse(
+            f"{subject.describe(rule.name)} lies in PSUM, which the {engine.value} engine cannot reach"
+        )
     if space.on_chip:
         _check_tile(subject, rule.name, region)
     else:
@@ -157,7 +141,7 @@ def _check_tile(subject: Subject, name: str, region: Region) -> None:
             "the first axis of an on-chip tile walks the partitions, the others stay inside one",
         )
     _check_free_axes(subject, name, region)
-    if subject.instruction.engine is not Engine.DMA:
+    if not subject.instruction.engine.facts.starts_anywhere:
         _check_start(subject, name, region, region.offset // free)
 
 

@@ -9,28 +9,27 @@ from triptych.core.counter_table import ALWAYS
 from triptych.core.counters import Counters, counters_of
 from triptych.core.launches import Line
 from triptych.core.source import SourceLocation
-from triptych.neuron.isa.hardware import Engine, Hardware, Space
+from triptych.neuron.isa.hardware import Hardware, Space, Work
 from triptych.neuron.isa.row import Subject
 from triptych.neuron.isa.trace import Instruction, Region, Tensor
 from triptych.neuron.isa.verify import find_row
 
-_ELEMENT_ENGINES = frozenset({Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD})
 _FLOAT_KINDS: Mapping[str, str] = {"f8e4m3": "fp8", "f8e4m3fn": "fp8", "f8e5m2": "fp8"}
 
 
 def counts(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware) -> Iterator[tuple[str, int]]:
     """The counters that one instruction adds to, and by how much."""
-    engine = instruction.engine
+    engine, work = instruction.engine, instruction.engine.facts.counts
     yield f"instructions.{engine.value}", 1
-    if engine is Engine.DMA:
+    if work is Work.TRANSFERS:
         yield from _transfer(instruction, tensors)
         return
-    regions = [operand for operand in instruction.operands.values() if isinstance(operand, Region)]
-    if engine in _ELEMENT_ENGINES:
+    if work is Work.ELEMENTS:
+        regions = (operand for operand in instruction.operands.values() if isinstance(operand, Region))
         yield f"elements.{engine.value}", max(region.size for region in regions)
     row = find_row(instruction)
     flops = row.flops(Subject(instruction, row, tensors, hardware, ""))
-    if flops and engine is Engine.TENSOR:
+    if flops and work is Work.PRODUCTS:
         kind = tensors[instruction.region("stationary").tensor].dtype.name
         yield f"flops.tensor.{_FLOAT_KINDS.get(kind, kind)}", flops
     elif flops:

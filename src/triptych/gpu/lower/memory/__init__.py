@@ -5,7 +5,7 @@ lanes touch neighbouring elements or one element, and goes lane by lane otherwis
 left out, and stops the launch.
 """
 
-from triptych.gpu.lower.memory.access import Access, atomic_access, needed_by
+from triptych.gpu.lower.memory.access import HelperAccess, atomic_access, needed_by
 from triptych.gpu.lower.memory.copies import build_copy, copy_name, needed_by_copy
 from triptych.gpu.lower.memory.counts import Phases, phases_of
 from triptych.gpu.lower.memory.helper import build_helper
@@ -16,7 +16,7 @@ from triptych.gpu.lower.memory.windows import WINDOWS
 __all__ = [
     "LOAD_ROWS",
     "WINDOWS",
-    "Access",
+    "HelperAccess",
     "Phases",
     "atomic_access",
     "build_copy",

@@ -18,7 +18,7 @@ PAIR_SHIFT = PAIR_BYTES.bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class HelperAccess:
     """What a helper does: `kind` is load, store, or an atomic's operation."""
 
     kind: str
@@ -79,12 +79,12 @@ class Access:
         return ir.FunctionType(self.result_type, [POINTER, POINTER, I32, vector(self.address_type), *values])
 
 
-def needed_by(access: Access) -> tuple[Access, ...]:
+def needed_by(access: HelperAccess) -> tuple[HelperAccess, ...]:
     """The helpers that a helper calls."""
     return tuple(replace(access, space=space) for space in access.space.reaches)
 
 
-def atomic_access(operation: str, space: Space, t: ScalarType, count: int) -> Access:
+def atomic_access(operation: str, space: Space, t: ScalarType, count: int) -> HelperAccess:
     """Atomic operations on `count` neighbouring elements of a type."""
     number = t.name if t.is_float else "s" if t.is_signed else ""
-    return Access(operation, space, t.bytes, count, number)
+    return HelperAccess(operation, space, t.bytes, count, number)

@@ -10,7 +10,7 @@ from llvmlite import ir
 from triptych.gpu.lower.emitter import DOUBLE, FLOAT, HALF, I16, I32, Emitter
 
 if TYPE_CHECKING:
-    from triptych.gpu.lower.memory.access import Access
+    from triptych.gpu.lower.memory.access import HelperAccess
 
 _UNSIGNED: Mapping[str, str] = {
     "add": "add", "min": "umin", "max": "umax", "and": "and", "or": "or", "xor": "xor", "exch": "xchg",
@@ -21,7 +21,7 @@ _INFINITIES: Mapping[str, int] = {"f16": 0x7C00, "bf16": 0x7F80}
 _NAN = 0x7FFF
 
 
-def update_element(e: Emitter, access: Access, place: ir.Value, operands: Sequence[ir.Value]) -> ir.Value:
+def update_element(e: Emitter, access: HelperAccess, place: ir.Value, operands: Sequence[ir.Value]) -> ir.Value:
     """Reads, changes and writes one element; gives the old bits."""
     if access.kind == "cas":
         pair = e.b.cmpxchg(place, operands[0], operands[1], "monotonic", "monotonic")
@@ -39,7 +39,7 @@ def update_element(e: Emitter, access: Access, place: ir.Value, operands: Sequen
     return e.b.atomic_rmw(names[access.kind], place, b, "monotonic")
 
 
-def _replace(e: Emitter, access: Access, place: ir.Value, change: Callable[[ir.Value], ir.Value]) -> ir.Value:
+def _replace(e: Emitter, access: HelperAccess, place: ir.Value, change: Callable[[ir.Value], ir.Value]) -> ir.Value:
     """Replaces an element by what is made of it, again until nobody else wrote it meanwhile; gives the old bits."""
     seen = e.variable(access.element, e.b.load(place, typ=access.element))
     attempt, done = e.block("attempt"), e.block("replaced")
@@ -65,7 +65,7 @@ def _flush(e: Emitter, bits: ir.Value) -> ir.Value:
     return e.b.select(small, e.b.and_(bits, ir.Constant(I32, 0x8000_0000)), bits)
 
 
-def _add_narrow(e: Emitter, access: Access, old: ir.Value, b: ir.Value) -> ir.Value:
+def _add_narrow(e: Emitter, access: HelperAccess, old: ir.Value, b: ir.Value) -> ir.Value:
     """The sum of two f16 or bf16: in single precision and rounded again, which is exact since 24 ≥ 2 · 11 + 2."""
     if access.number == "f16":
         total = e.b.fadd(*(e.b.fpext(e.b.bitcast(bits, HALF), FLOAT) for bits in (old, b)))
@@ -80,7 +80,7 @@ def _add_narrow(e: Emitter, access: Access, old: ir.Value, b: ir.Value) -> ir.Va
     return e.b.select(e.b.fcmp_unordered("uno", total, total), ir.Constant(I16, _NAN), rounded)
 
 
-def _extreme_narrow(e: Emitter, access: Access, old: ir.Value, b: ir.Value) -> ir.Value:
+def _extreme_narrow(e: Emitter, access: HelperAccess, old: ir.Value, b: ir.Value) -> ir.Value:
     """The smaller or larger of two f16 or bf16; -0 is below +0, NaN gives way to a number."""
     magnitude = ir.Constant(I16, 0x7FFF)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from triptych.gpu.hardware import BANK_BYTES, BANKS, WARP_SIZE
+from triptych.gpu.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP_SIZE
 from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, Emitter, number, undefined, vector
 
 
@@ -47,17 +47,41 @@ class SectorCount:
     def total(self) -> ir.Value:
         """How many there are."""
         with self.e.when(self.e.get(self.unsorted, I1)):
-            seen = self.e.get(self.seen, vector(I64))
-            self.b.store(ir.Constant(I64, 0), self.steps)
-            with self.e.counted(ir.Constant(I64, WARP_SIZE)) as i:
-                sector = self.b.load(self.e.offset(self.seen, self.b.shl(i, ir.Constant(I64, 3))), typ=I64)
-                equal = self.e.bits(self.b.icmp_unsigned("==", seen, self.e.splat(sector)))
-                first = self.b.zext(self.e.count_trailing_zeros(equal), I64)
-                counts = self.b.and_(
-                    self.b.icmp_unsigned("==", first, i), self.b.icmp_signed("!=", sector, ir.Constant(I64, -1))
-                )
-                self.b.store(self.b.add(self.e.get(self.steps, I64), self.b.zext(counts, I64)), self.steps)
+            _count_all_pairs(self.e, self.seen, self.steps)
         return self.e.get(self.steps, I64)
+
+
+def _count_all_pairs(e: Emitter, sectors: ir.Value, count: ir.Value) -> None:
+    """Stores how many values other than -1 there are; `sectors` and `count` are places."""
+    b, none = e.b, ir.Constant(I64, -1)
+    seen = e.get(sectors, vector(I64))
+    b.store(ir.Constant(I64, 0), count)
+    with e.counted(ir.Constant(I64, WARP_SIZE)) as i:
+        sector = b.load(e.offset(sectors, b.shl(i, ir.Constant(I64, 3))), typ=I64)
+        first = b.zext(e.count_trailing_zeros(e.bits(b.icmp_unsigned("==", seen, e.splat(sector)))), I64)
+        counts = b.and_(b.icmp_unsigned("==", first, i), b.icmp_signed("!=", sector, none))
+        b.store(b.add(e.get(count, I64), b.zext(counts, I64)), count)
+
+
+def count_sectors(e: Emitter, addresses: ir.Value) -> ir.Value:
+    """The distinct sectors of a full warp's addresses, each of which lies in one."""
+    b, kind = e.b, vector(I64)
+    sectors = b.lshr(addresses, number(kind, SECTOR_BYTES.bit_length() - 1))
+    picks = ir.Constant(vector(I32), [ir.Constant(I32, max(lane - 1, 0)) for lane in range(WARP_SIZE)])
+    before = b.shuffle_vector(sectors, undefined(kind), picks)
+    steps = b.zext(e.count_ones(e.bits(b.icmp_unsigned("!=", sectors, before))), I64)
+    count = e.variable(I64, b.add(steps, ir.Constant(I64, 1)))
+    place = e.variable(kind, sectors)
+    with e.when(b.not_(e.all_lanes(b.icmp_unsigned("<=", before, sectors)))):
+        _count_all_pairs(e, place, count)
+    return e.get(count, I64)
+
+
+def count_even_wavefronts(e: Emitter, step: ir.Value) -> ir.Value:
+    """The wavefronts of 32 words at equal distances, `step` bytes being a multiple of a word: those in one bank."""
+    words = e.b.ashr(step, ir.Constant(I64, BANK_BYTES.bit_length() - 1))
+    shared = e.b.or_(words, ir.Constant(I64, BANKS))  # the greatest power of two in both divides what goes round
+    return e.b.and_(shared, e.b.sub(ir.Constant(I64, 0), shared))
 
 
 @dataclass(frozen=True, slots=True)

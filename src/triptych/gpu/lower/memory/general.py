@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 
 from llvmlite import ir
 
-from triptych.gpu.hardware import LOCAL_ALIGNMENT, WARP_SIZE, WINDOW_SIZE
-from triptych.gpu.isa.spaces import GENERIC, GLOBAL, LOCAL, SHARED, Space
+from triptych.gpu.hardware import BANK_BYTES, LOCAL_ALIGNMENT, RANK_SHIFT, WARP_SIZE, WINDOW_SIZE
+from triptych.gpu.isa.spaces import CLUSTER, GENERIC, GENERIC_IN_CLUSTERS, GLOBAL, LOCAL, SHARED, Space
+from triptych.gpu.lower.clusters import LOCATE
 from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, lanes, number, vector
-from triptych.gpu.lower.memory.access import PAIR_SHIFT, SECTOR_SHIFT, Access
+from triptych.gpu.lower.memory.access import PAIR_SHIFT, SECTOR_SHIFT, HelperAccess
 from triptych.gpu.lower.memory.atomics import update_element
-from triptych.gpu.lower.memory.counts import BankCount, SectorCount, mark_pairs
+from triptych.gpu.lower.memory.counts import BankCount, SectorCount, count_even_wavefronts, count_sectors, mark_pairs
 from triptych.gpu.lower.memory.moves import move_contiguous, return_all
 from triptych.gpu.lower.memory.windows import WINDOWS
 from triptych.gpu.lower.records import Context, FaultKind, Site
-from triptych.gpu.lower.services import record_fault
+from triptych.gpu.lower.services import RESOLVE, record_fault
 
 
 class _Request:
     """A warp's request: what the function was given, and where its results go."""
 
-    def __init__(self, access: Access, function: ir.Function) -> None:
+    def __init__(self, access: HelperAccess, function: ir.Function) -> None:
         self.access = access
         self.e = Emitter(function)
         self.context, self.site, self.mask, addresses, *self.values = function.args
@@ -36,7 +38,7 @@ class _Request:
         self.done = self.e.block("done")
 
 
-def build_general(access: Access, function: ir.Function) -> None:
+def build_general(access: HelperAccess, function: ir.Function) -> None:
     """Emits the function that takes any mask and any addresses."""
     request = _Request(access, function)
     e = request.e
@@ -87,6 +89,29 @@ class _Way(ABC):
     def is_aligned(self, address: ir.Value) -> ir.Value:
         low = self.b.and_(address, ir.Constant(I64, self.access.bytes - 1))
         return self.b.icmp_unsigned("==", low, ir.Constant(I64, 0))
+
+    def all_sound(self, low: ir.Value, high: ir.Value) -> ir.Value:
+        """Whether all 32 lanes are active, and reach for aligned places inside [low, high)."""
+        wide = vector(I64)
+        room = self.b.sub(self.b.sub(high, low), ir.Constant(I64, self.access.bytes))
+        offsets = self.b.sub(self.request.addresses, self.e.splat(low))
+        inside = self.b.icmp_unsigned("<=", offsets, self.e.splat(room))
+        odd = self.b.and_(self.request.addresses, number(wide, self.access.bytes - 1))
+        sound = self.b.and_(inside, self.b.icmp_unsigned("==", odd, number(wide, 0)))
+        some_room = self.b.icmp_signed(">=", room, ir.Constant(I64, 0))
+        return self.b.and_(self.b.and_(self.is_full(), some_room), self.e.all_lanes(sound))
+
+    @contextmanager
+    def each_address(self) -> Generator[tuple[ir.Value, ir.Value]]:
+        """Runs for all 32 lanes, ascending; gives the lane and its address, i64."""
+        place = self.e.variable(vector(I64), self.request.addresses)
+        with self.e.counted(ir.Constant(I64, WARP_SIZE)) as lane:
+            yield lane, self.b.load(self.e.offset(place, self.b.shl(lane, ir.Constant(I64, 3))), typ=I64)
+
+    def leave(self) -> None:
+        """The access is done; nothing more is emitted on this way."""
+        self.b.branch(self.request.done)
+        self.b.position_at_end(self.e.block("unreached"))
 
     def is_full(self) -> ir.Value:
         return self.b.icmp_unsigned("==", self.request.mask, ir.Constant(I32, -1))
@@ -173,6 +198,7 @@ class _Global(_Way):
     def build(self) -> None:
         if not self.access.is_atomic:
             self._short_ways()
+            self._spread()
         self._lane_by_lane()
 
     def _matches(self, low: ir.Value, high: ir.Value) -> ir.Value:
@@ -185,7 +211,7 @@ class _Global(_Way):
     def _resolve(self, low: ir.Value, size: ir.Value) -> ir.Value:
         """Makes the storage that holds the bytes the site's last one; the fault's kind, 0 where there is one."""
         write = ir.Constant(I64, 0 if self.access.kind == "load" else 1)
-        return self.e.intrinsic("triptych.resolve", I64, [self.request.context, self.request.site, low, size, write])
+        return self.e.intrinsic(RESOLVE, I64, [self.request.context, self.request.site, low, size, write])
 
     def _reachable(self, low: ir.Value, size: ir.Value) -> ir.Value:
         """Whether the bytes lie in one storage, which then is the site's last one."""
@@ -221,12 +247,7 @@ class _Global(_Way):
             self.count_request(ir.Constant(I64, 1))
             self._touch(self.first_address, self.b.add(self.first_address, bytes_))
             self.move_broadcast(self._host(self.first_address))
-            self._leave()
-
-    def _leave(self) -> None:
-        """The access is done; nothing more is emitted on this way."""
-        self.b.branch(self.request.done)
-        self.b.position_at_end(self.e.block("unreached"))
+            self.leave()
 
     def _contiguous(self, low: ir.Value, high: ir.Value) -> None:
         shift = ir.Constant(I64, SECTOR_SHIFT)
@@ -238,13 +259,26 @@ class _Global(_Way):
             self.count_request(sectors)
             self._touch(low, high)
             self.move_contiguous(self._host(low))
-            self._leave()
+            self.leave()
         if self.access.count == 1 and self.access.size >= 4:
             self.count_request(sectors)
             self._touch(low, high)
             before = self.b.mul(self.b.zext(self.first_lane, I64), ir.Constant(I64, self.access.bytes))
             self.move_masked(self.b.sub(self._host(low), before))
-            self._leave()
+            self.leave()
+
+    def _spread(self) -> None:
+        """A full warp at any places of the site's last storage."""
+        low, high = (self.e.load_field(Site, self.request.site, name) for name in ("low", "high"))
+        with self.e.when(self.all_sound(low, high)):
+            one, finish = self.stacked()
+            touched, delta = (self.e.load_field(Site, self.request.site, name) for name in ("touched", "delta"))
+            with self.each_address() as (lane, address):
+                one(lane, self.b.add(address, delta))
+                mark_pairs(self.e, self.b.add(touched, self.b.lshr(address, ir.Constant(I64, PAIR_SHIFT))))
+            finish()
+            self.count_request(count_sectors(self.e, self.request.addresses))
+            self.leave()
 
     def _lane_by_lane(self) -> None:
         one, finish = self.stacked()
@@ -321,8 +355,30 @@ class _Shared(_Windowed):
     """The block's shared memory, in banks."""
 
     def build(self) -> None:
+        if not self.access.is_atomic and self.access.bytes <= BANK_BYTES:
+            self._evenly_spaced()
         self.banks = BankCount(self.e, self.access.kind, self.access.bytes, self.request.mask, self.request.addresses)
         self.lane_by_lane()
+
+    def _evenly_spaced(self) -> None:
+        """A full warp whose lanes reach for words at equal distances: a column of a matrix, say."""
+        first, second = (self.b.extract_element(self.request.addresses, ir.Constant(I32, i)) for i in (0, 1))
+        step = self.b.sub(second, first)
+        expected = self.b.add(self.e.splat(first), self.b.mul(self.e.splat(step), lanes(I64)))
+        even = self.e.all_lanes(self.b.icmp_unsigned("==", self.request.addresses, expected))
+        apart = self.b.icmp_unsigned("!=", step, ir.Constant(I64, 0))
+        in_words = self.b.icmp_unsigned("==", self.b.and_(step, ir.Constant(I64, BANK_BYTES - 1)), ir.Constant(I64, 0))
+        even = self.b.and_(even, self.b.and_(apart, in_words))
+        with self.e.when(self.b.and_(even, self.all_sound(ir.Constant(I64, 0), self.size))):
+            one, finish = self.stacked()
+            base = self.host_base(ir.Constant(I64, 0))
+            with self.each_address() as (lane, address):
+                one(lane, self.b.add(base, address))
+            finish()
+            wavefronts = count_even_wavefronts(self.e, step)
+            self.count_request(wavefronts)
+            self.e.add_field(Site, self.request.site, "conflicts", self.b.sub(wavefronts, ir.Constant(I64, 1)))
+            self.leave()
 
     def count_lane(self, lane: ir.Value, address: ir.Value) -> None:
         self.banks.add(lane, address)
@@ -337,15 +393,46 @@ class _Local(_Windowed):
     """Each lane's own memory."""
 
     def build(self) -> None:
+        with self.e.when(self.all_sound(ir.Constant(I64, 0), self.size)):
+            one, finish = self.stacked()
+            first, stride = self.host_base(ir.Constant(I64, 0)), self._stride()
+            with self.each_address() as (lane, address):
+                one(lane, self.b.add(self.b.add(first, self.b.mul(lane, stride)), address))
+            finish()
+            self.close_count()
+            self.leave()
         self.lane_by_lane()
+
+    def _stride(self) -> ir.Value:
+        """Bytes from a thread's memory to the next one's."""
+        before = ir.Constant(I64, LOCAL_ALIGNMENT - 1)
+        return self.b.and_(self.b.add(self.size, before), self.b.not_(before))
 
     def host_base(self, lane: ir.Value) -> ir.Value:
         base = super().host_base(lane)
         warp = self.e.load_field(Context, self.request.context, "warp_index")
         thread = self.b.add(self.b.mul(warp, ir.Constant(I64, WARP_SIZE)), lane)
-        before = ir.Constant(I64, LOCAL_ALIGNMENT - 1)
-        stride = self.b.and_(self.b.add(self.size, before), self.b.not_(before))
-        return self.b.add(base, self.b.mul(thread, stride))
+        return self.b.add(base, self.b.mul(thread, self._stride()))
+
+
+class _Cluster(_Way):
+    """The shared memory of the cluster's blocks: an address names one, whose memory is looked up lane by lane."""
+
+    def build(self) -> None:
+        one, finish = self.stacked()
+        place = self.e.variable(vector(I64), self.request.addresses)
+        size = ir.Constant(I64, self.access.bytes)
+        with self.e.each_lane(self.request.mask) as lane:
+            address = self.b.load(self.e.offset(place, self.b.shl(lane, ir.Constant(I64, 3))), typ=I64)
+            found = self.e.intrinsic(LOCATE, I64, [self.request.context, self.request.site, address, size])
+            kind = self.b.select(self.is_aligned(address), found, ir.Constant(I64, FaultKind.MISALIGNED))
+            with self.b.if_else(self.b.icmp_unsigned("==", kind, ir.Constant(I64, 0)), likely=True) as (fine, bad):
+                with fine:
+                    one(lane, self.e.load_field(Site, self.request.site, "delta"))
+                with bad:
+                    self.fault(kind, lane, address)
+        finish()
+        self.count_request(ir.Constant(I64, 1))
 
 
 class _Generic(_Way):
@@ -353,16 +440,20 @@ class _Generic(_Way):
 
     def build(self) -> None:
         parts = self.access.space.reaches
-        inside = {space: self._within(space.window) for space in parts if space.window}
+        inside = {space: self._within(space) for space in parts if space.window}
+        if CLUSTER in inside:  # which has the window of shared memory
+            inside[CLUSTER] = self.b.and_(inside[CLUSTER], self.b.not_(inside[SHARED]))
         rest = self.b.and_(self.request.mask, self.b.not_(reduce(self.b.or_, inside.values())))
         for position, space in enumerate(parts):
             mask = inside.get(space, rest)
             with self.e.when(self.b.icmp_unsigned("!=", mask, ir.Constant(I32, 0))):
                 self._call(position, space, mask)
 
-    def _within(self, window: int) -> ir.Value:
-        place = self.b.sub(self.request.addresses, number(vector(I64), window))
-        inside = self.b.icmp_unsigned("<", place, number(vector(I64), WINDOW_SIZE))
+    def _within(self, space: Space) -> ir.Value:
+        place = self.b.sub(self.request.addresses, number(vector(I64), space.window))
+        names_no_block = space is SHARED and CLUSTER in self.access.space.reaches
+        size = 1 << RANK_SHIFT if names_no_block else WINDOW_SIZE
+        inside = self.b.icmp_unsigned("<", place, number(vector(I64), size))
         return self.b.and_(self.e.bits(inside), self.request.mask)
 
     def _call(self, position: int, space: Space, mask: ir.Value) -> None:
@@ -381,5 +472,8 @@ class _Generic(_Way):
             self.b.store(self.b.select(chosen, part, old), place)
 
 
-WAYS: Mapping[Space, type[_Way]] = {GLOBAL: _Global, SHARED: _Shared, LOCAL: _Local, GENERIC: _Generic}
+WAYS: Mapping[Space, type[_Way]] = {
+    GLOBAL: _Global, SHARED: _Shared, CLUSTER: _Cluster, LOCAL: _Local, GENERIC: _Generic,
+    GENERIC_IN_CLUSTERS: _Generic,
+}  # fmt: skip
 """The way of each space that has helpers of its own."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from triptych.gpu.lower.memory.access import Access
+from triptych.gpu.lower.memory.access import HelperAccess
 from triptych.gpu.lower.memory.general import build_general
 from triptych.gpu.lower.memory.inline import build_fallbacks
 from triptych.gpu.lower.memory.short import SHORT_WAYS, build_short_ways
 
 
-def build_helper(access: Access) -> ir.Module:
+def build_helper(access: HelperAccess) -> ir.Module:
     """The helper's module; where the space has short ways, all the rest is a second function."""
     module = ir.Module(name=access.name)
     has_short_ways = not access.is_atomic and access.space in SHORT_WAYS

@@ -14,7 +14,7 @@ from llvmlite import ir
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.spaces import SHARED
 from triptych.gpu.lower.emitter import I32, POINTER, VOID, Emitter, lanes
-from triptych.gpu.lower.memory.access import Access
+from triptych.gpu.lower.memory.access import HelperAccess
 from triptych.gpu.lower.memory.moves import interleave, read_contiguous
 from triptych.gpu.lower.memory.short import ShortShared
 from triptych.gpu.lower.records import Context
@@ -23,19 +23,19 @@ WAYS = ("contiguous", "broadcast")
 _KEEPS_REGISTERS = "preserve_allcc"
 
 
-def fallback_name(access: Access, way: str) -> str:
+def fallback_name(access: HelperAccess, way: str) -> str:
     """The symbol of a fallback."""
     return f"{access.name}.{way}"
 
 
-def ways_of(access: Access) -> tuple[str, ...]:
+def ways_of(access: HelperAccess) -> tuple[str, ...]:
     """The ways in which a helper's accesses can stand inside a kernel: stores of one element have none."""
     if access.space is not SHARED or access.is_atomic:
         return ()
     return WAYS if access.kind == "load" else ("contiguous",)
 
 
-def _fallback(module: ir.Module, access: Access, way: str) -> ir.Function:
+def _fallback(module: ir.Module, access: HelperAccess, way: str) -> ir.Function:
     """Declares `fallback(context, site, mask, address)`; vectors lie in the worker's scratch memory."""
     name = fallback_name(access, way)
     known = module.globals.get(name)
@@ -47,7 +47,7 @@ def _fallback(module: ir.Module, access: Access, way: str) -> ir.Function:
 
 def emit_inline(
     e: Emitter,
-    access: Access,
+    access: HelperAccess,
     way: str,
     arguments: tuple[ir.Value, ir.Value, ir.Value, ir.Value],
     values: Sequence[ir.Value],
@@ -82,13 +82,13 @@ def emit_inline(
     return [b.load(e.offset(there, i * access.size), align=1, typ=access.element) for i in range(access.count)]
 
 
-def build_fallbacks(module: ir.Module, access: Access) -> None:
+def build_fallbacks(module: ir.Module, access: HelperAccess) -> None:
     """Emits the fallbacks of a helper beside it."""
     for way in ways_of(access):
         _build_fallback(_fallback(module, access, way), access, way)
 
 
-def _build_fallback(function: ir.Function, access: Access, way: str) -> None:
+def _build_fallback(function: ir.Function, access: HelperAccess, way: str) -> None:
     e = Emitter(function)
     b = e.b
     context, site, mask, address = function.args

@@ -7,12 +7,12 @@ from llvmlite import ir
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.spaces import SHARED
 from triptych.gpu.lower.emitter import I16, I32, POINTER, Emitter, start_function, vector
-from triptych.gpu.lower.memory.access import Access
+from triptych.gpu.lower.memory.access import HelperAccess
 from triptych.gpu.lower.memory.moves import return_all
 
 ROWS = 8
 """Rows of a matrix; lane 8m + r names the place of matrix m's row r (PTX manual, 9.7.14.5.15)."""
-LOAD_ROWS = Access("load", SHARED, 4, 4)
+LOAD_ROWS = HelperAccess("load", SHARED, 4, 4)
 """A row has 16 bytes."""
 
 
@@ -41,7 +41,7 @@ def build_load_matrix(count: int, transposed: bool) -> ir.Module:
     for matrix, target in enumerate(words):
         for lane in range(WARP_SIZE):
             e.b.store(_word(e, table, matrix, lane, transposed), e.offset(target, 4 * lane))
-    return_all(e.b, Access("load", SHARED, 4, count), [e.get(place, vector(I32)) for place in words])
+    return_all(e.b, HelperAccess("load", SHARED, 4, count), [e.get(place, vector(I32)) for place in words])
     return module
 
 

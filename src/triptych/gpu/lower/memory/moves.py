@@ -8,10 +8,12 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.lower.emitter import I32, Emitter, undefined, vector
-from triptych.gpu.lower.memory.access import Access
+from triptych.gpu.lower.memory.access import HelperAccess
 
 
-def move_contiguous(b: ir.IRBuilder, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
+def move_contiguous(
+    b: ir.IRBuilder, access: HelperAccess, place: ir.Value, values: Sequence[ir.Value]
+) -> list[ir.Value]:
     """Loads or stores 32 · count neighbouring elements."""
     if access.kind == "store":
         b.store(interleave(b, values), place, align=1)
@@ -19,7 +21,7 @@ def move_contiguous(b: ir.IRBuilder, access: Access, place: ir.Value, values: Se
     return read_contiguous(b, access, place)
 
 
-def read_contiguous(b: ir.IRBuilder, access: Access, place: ir.Value) -> list[ir.Value]:
+def read_contiguous(b: ir.IRBuilder, access: HelperAccess, place: ir.Value) -> list[ir.Value]:
     """The `count` vectors of 32 · count neighbouring elements."""
     count, wide = access.count, vector(access.element, WARP_SIZE * access.count)
     whole = b.load(place, align=1, typ=wide)
@@ -29,7 +31,7 @@ def read_contiguous(b: ir.IRBuilder, access: Access, place: ir.Value) -> list[ir
     return [b.shuffle_vector(whole, undefined(wide), ir.Constant(vector(I32), pick)) for pick in picks]
 
 
-def move_broadcast(e: Emitter, access: Access, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
+def move_broadcast(e: Emitter, access: HelperAccess, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
     """All lanes load one place; of stores the last lane's value stays."""
     loaded: list[ir.Value] = []
     for position in range(access.count):
@@ -42,7 +44,7 @@ def move_broadcast(e: Emitter, access: Access, place: ir.Value, values: Sequence
     return loaded
 
 
-def return_all(b: ir.IRBuilder, access: Access, values: Sequence[ir.Value]) -> None:
+def return_all(b: ir.IRBuilder, access: HelperAccess, values: Sequence[ir.Value]) -> None:
     """Returns nothing, a value, or a structure of values."""
     if not access.results:
         b.ret_void()

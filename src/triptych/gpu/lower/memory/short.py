@@ -9,14 +9,14 @@ from llvmlite import ir
 from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES, WARP_SIZE
 from triptych.gpu.isa.spaces import GLOBAL, SHARED, Space
 from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, lanes, number, vector
-from triptych.gpu.lower.memory.access import PAIR_SHIFT, Access
+from triptych.gpu.lower.memory.access import PAIR_SHIFT, HelperAccess
 from triptych.gpu.lower.memory.counts import mark_pairs
 from triptych.gpu.lower.memory.moves import move_broadcast, move_contiguous, return_all
 from triptych.gpu.lower.memory.windows import WINDOWS
 from triptych.gpu.lower.records import Context, Site
 
 
-def build_short_ways(access: Access, function: ir.Function, general: ir.Function) -> None:
+def build_short_ways(access: HelperAccess, function: ir.Function, general: ir.Function) -> None:
     """Emits the helper itself: a full warp at neighbouring elements or at one; it hands anything else over."""
     e = Emitter(function)
     b = e.b
@@ -57,7 +57,7 @@ def build_short_ways(access: Access, function: ir.Function, general: ir.Function
 class _ShortGlobal:
     """Global memory: inside the site's last storage, from a sector's start on."""
 
-    def __init__(self, e: Emitter, access: Access, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
+    def __init__(self, e: Emitter, access: HelperAccess, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
         self.e, self.b, self.access, self.site, self.first = e, e.b, access, site, first
 
     def reaches(self, size: int) -> ir.Value:
@@ -87,7 +87,7 @@ class _ShortGlobal:
 class ShortShared:
     """Shared memory."""
 
-    def __init__(self, e: Emitter, access: Access, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
+    def __init__(self, e: Emitter, access: HelperAccess, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
         """An access of a full warp whose lane 0 reaches for `first`."""
         self.e, self.b, self.site = e, e.b, site
         self.context = context
