@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from arithmetic import form_of
+from arithmetic import draw_opcode, form_of
 from grammar import Statement, plain
-from opcodes import random_opcode_of
 from operands import Source
 from places import AREA_BYTES, AREAS, CELL_BYTES, Shape
 
@@ -60,7 +59,7 @@ class Accesses:
         source = self.source
         while True:
             row = source.random.choice(_LOADS)
-            opcode = random_opcode_of(row, source.random)
+            opcode = draw_opcode(row, source.random)
             form = form_of(opcode)
             only_read = row.mnemonic in _READ_ONLY or "nc" in row.literals
             place = self._place(form, store=False, only_read=only_read)
@@ -75,7 +74,7 @@ class Accesses:
         source = self.source
         while True:
             row = source.random.choice(_STORES)
-            opcode = random_opcode_of(row, source.random)
+            opcode = draw_opcode(row, source.random)
             form = form_of(opcode)
             place = self._place(form, store=True)
             if place is not None:
@@ -105,7 +104,7 @@ class Accesses:
         """Any atomic operation: on the thread's own cell, or one of which the order does not matter on all's."""
         source = self.source
         row = source.random.choice(_ATOMICS)
-        opcode = random_opcode_of(row, source.random)
+        opcode = draw_opcode(row, source.random)
         form = form_of(opcode)
         area = self._area(form) if source.chance(0.6) else None
         return plain(*(self._private(form, opcode) if area is None else self._common(form, opcode, *area)))
@@ -181,7 +180,7 @@ class Accesses:
         """A copy from global to the thread's own shared memory, and its end."""
         source = self.source
         row = source.random.choice(_COPIES)
-        opcode = random_opcode_of(row, source.random)
+        opcode = draw_opcode(row, source.random)
         size = 16 if ".cg" in opcode else source.random.choice((4, 8, 16))
         lines = [f"and.b32 %x0, {source.word()}, 31;", f"mad.wide.u32 %y0, %x0, {size}, %b0;"]
         operands = f"[%s0+{size * source.random.randrange(64 // size)}], [%y0], {size}"

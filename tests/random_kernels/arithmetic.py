@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from random import Random
 
 from grammar import Statement, plain
 from opcodes import random_opcode_of
@@ -12,7 +13,9 @@ from register_classes import PARTS
 
 from triptych.gpu.isa import TABLE, Effect, Form, OperandSlot, Row, find_form
 
-ARITHMETIC = tuple(row for row in TABLE if row.effect is Effect.NONE)
+OF_CLUSTERS = frozenset(("mapa", "getctarank"))
+"""Mnemonics of what the kernels have no use for: they are launched without clusters."""
+ARITHMETIC = tuple(row for row in TABLE if row.effect is Effect.NONE and row.mnemonic not in OF_CLUSTERS)
 _MNEMONICS = tuple(dict.fromkeys(row.mnemonic for row in ARITHMETIC))
 
 ALWAYS_PAIRED = frozenset(("lop3", "elect"))
@@ -28,6 +31,13 @@ def _rows_of(mnemonic: str) -> Sequence[Row]:
 def _carrying() -> Sequence[Row]:
     """The rows that set a flag and read none."""
     return tuple(row for row in ARITHMETIC if [slot.is_destination for slot in row.operands if slot.implied] == [True])
+
+
+def draw_opcode(row: Row, source: Random) -> str:
+    """An opcode of a row at random, but for those of clusters."""
+    while "shared::cluster" in (opcode := random_opcode_of(row, source)):
+        pass
+    return opcode
 
 
 def form_of(opcode: str) -> Form:
@@ -52,7 +62,7 @@ def arithmetic(source: Source) -> Statement:
 
 def instruction(source: Source, row: Row) -> str:
     """An instruction of a row, without a guard."""
-    opcode = random_opcode_of(row, source.random)
+    opcode = draw_opcode(row, source.random)
     form = form_of(opcode)
     operands: list[str] = []
     for slot in row.operands:

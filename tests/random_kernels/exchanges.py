@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from arithmetic import ALWAYS_PAIRED, form_of
+from arithmetic import ALWAYS_PAIRED, draw_opcode, form_of
 from grammar import Statement, plain
-from opcodes import random_opcode_of
 from operands import Source
 from places import SLOT_BYTES, Shape
 
 from triptych.gpu.isa import TABLE, Effect, Form, Row
+from triptych.gpu.isa.spaces import SHARED
 
 _WARP = tuple(row for row in TABLE if row.effect is Effect.WARP)
 _ORDER = tuple(row for row in TABLE if row.effect is Effect.ORDER)
@@ -29,7 +29,7 @@ def among_lanes(source: Source) -> Statement:
         row = source.random.choice(_LANE_BARRIERS)
         return plain(*lines, f"{guard}{row.syntax.partition(' ')[0]} %x4;")
     row = source.random.choice(_WARP)
-    opcode = random_opcode_of(row, source.random)
+    opcode = draw_opcode(row, source.random)
     form = form_of(opcode)
     if row.mnemonic == "shfl":
         return plain(*lines, *_shuffle(source, opcode, form.get("mode"), guard))
@@ -72,7 +72,7 @@ def _shuffle(source: Source, opcode: str, mode: str, guard: str) -> list[str]:
 def hint(source: Source) -> Statement:
     """Any instruction that orders, awaits or hints."""
     row = source.random.choice(_ORDER)
-    opcode = random_opcode_of(row, source.random)
+    opcode = draw_opcode(row, source.random)
     operands = [_hinted(source, row, form_of(opcode), slot.name) for slot in row.operands]
     return plain(f"{opcode} {', '.join(operands)};".replace(" ;", ";"))
 
@@ -106,7 +106,7 @@ def _barrier(source: Source, shape: Shape, row: Row, *, whole: bool) -> str:
                 operands += [str(shape.threads)] if counted else []
             case _:
                 operands.append(f"{source.random.choice(('', '!'))}{source.of_class('p')}")
-    return f"{random_opcode_of(row, source.random)} {', '.join(operands)};"
+    return f"{draw_opcode(row, source.random)} {', '.join(operands)};"
 
 
 def _arrival(source: Source, shape: Shape) -> Statement:
@@ -115,7 +115,7 @@ def _arrival(source: Source, shape: Shape) -> Statement:
     number, here, there = source.random.randrange(1, 16), source.label(), source.label()
     return plain(
         "mov.u32 %x0, %warpid;", "setp.ne.u32 %q0, %x0, 0;", f"@%q0 bra {here};",
-        f"{random_opcode_of(row, source.random)} {number}, {shape.threads};", f"bra {there};",
+        f"{draw_opcode(row, source.random)} {number}, {shape.threads};", f"bra {there};",
         f"{here}:", f"bar.sync {number}, {shape.threads};", f"{there}:", "bar.sync 0;",
     )  # fmt: skip
 
@@ -137,7 +137,8 @@ def exchange(source: Source, shape: Shape, *, whole: bool) -> Statement:
             lines.append(f"{source.guard()}ld.shared.v4.b32 {{%r0, %r3, %r1, %r5}}, [%x1+{offset}];")
     if whole:
         row = source.random.choice(_MATRICES)
-        opcode = random_opcode_of(row, source.random)
+        while form_of(opcode := draw_opcode(row, source.random)).space is not SHARED:
+            pass  # without a space the address would be a generic one
         targets = source.random.sample([f"%r{i}" for i in range(8)], form_of(opcode).elements)
         lines.append(f"{opcode} {{{', '.join(targets)}}}, [%x1+{offset}];")
     return plain(*lines, "bar.sync 0;")
