@@ -36,9 +36,14 @@ def round_fraction(value: Fraction, bits: int, mode: str = "rn") -> float:
 
 def _fused(a: float, b: float, c: float, bits: int) -> float:
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
-        return a * b + c
+        return _sum_of_product(a, b, c)
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     return round_fraction(exact, bits) if exact else a * b + c
+
+
+def _sum_of_product(a: float, b: float, c: float) -> float:
+    """a · b + c where one of them is infinite or no number: the product of two numbers is one, however large."""
+    return c if math.isfinite(a) and math.isfinite(b) else a * b + c
 
 
 def fused_multiply_add(t: ScalarType, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -105,8 +110,10 @@ def _nearest(operation: str, numbers: Sequence[float]) -> float:
             return float(a * b)
         case "div":
             return float(a / b)
-        case "fma":
+        case "fma" if np.isfinite(c):
             return float(a * b + c)
+        case "fma":
+            return _sum_of_product(float(a), float(b), float(c))
         case _:
             return float(np.sqrt(a))
 
