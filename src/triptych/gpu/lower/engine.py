@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Generator, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 
@@ -119,21 +117,9 @@ def _link(codes: Sequence[bytes]) -> llvm.ExecutionEngine:
     return engine
 
 
-@contextmanager
-def _no_collections() -> Generator[None]:
-    """A module is thousands of objects that live until it is written down: to look for garbage meanwhile is vain."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def load_units(units: Sequence[Unit]) -> dict[str, int]:
     """Loads units, those apart that all share and that are there already; the addresses of their functions."""
-    with _LOCK, _no_collections():
+    with _LOCK:
         missing = [u for u in units if not u.is_shared or u.symbols[0] not in _SHARED]
         store = disk_cache()
         linked = {symbol for unit in units for symbol in unit.symbols}

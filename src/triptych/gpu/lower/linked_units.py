@@ -32,7 +32,7 @@ from triptych.gpu.lower.scheduler import RUN, build_scheduler
 from triptych.gpu.lower.services import FAULT, MISUSE, REFUEL, RESOLVE
 from triptych.gpu.lower.shuffle import SHUFFLE, build_shuffle
 
-_SCHEDULER = Unit("scheduler", (RUN, FAULT, MISUSE, RESOLVE, REFUEL, ARRIVE, LOCATE), build_scheduler, level=0)
+_SCHEDULER = Unit("scheduler", (RUN, FAULT, MISUSE, RESOLVE, REFUEL, ARRIVE, LOCATE), build_scheduler)
 _SHUFFLE = Unit("shuffle", (SHUFFLE,), build_shuffle)
 
 
