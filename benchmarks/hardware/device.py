@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,19 +58,40 @@ class Device:
         Raises:
             DriverError: where the driver says no.
         """
+        places = [self.copy_there(np.ascontiguousarray(array)) for array in (inputs, outputs)]
+        self.run(cubin, entry, places, grid, block)
+        self.copy_back(places[1], outputs)
+        self.free(*places)
+
+    def run(self, cubin: bytes, entry: str, arguments: Sequence[Any], grid: int, block: int) -> None:
+        """Runs a kernel to its end; `arguments` are objects of ctypes.
+
+        Raises:
+            DriverError: where the driver says no.
+        """
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self._call("cuModuleLoadData", ctypes.byref(module), cubin)
         self._call("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
-        places = [self._copy_there(np.ascontiguousarray(array)) for array in (inputs, outputs)]
-        pointers = (ctypes.c_void_p * 2)(*(ctypes.addressof(place) for place in places))
+        pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
         self._call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, 0, None, pointers, None)
         self._call("cuCtxSynchronize")
-        self._call("cuMemcpyDtoH_v2", ctypes.c_void_p(outputs.ctypes.data), places[1], ctypes.c_size_t(outputs.nbytes))
-        for place in places:
-            self._call("cuMemFree_v2", place)
         self._call("cuModuleUnload", module)
 
-    def _copy_there(self, array: NDArray[Any]) -> ctypes.c_uint64:
+    def status(self, name: str, *arguments: object) -> int:
+        """What a function of the driver gives."""
+        return getattr(self._driver, name)(*arguments)
+
+    def copy_back(self, place: ctypes.c_uint64, array: NDArray[Any]) -> None:
+        """Fills a contiguous array with what lies at a place."""
+        self._call("cuMemcpyDtoH_v2", ctypes.c_void_p(array.ctypes.data), place, ctypes.c_size_t(array.nbytes))
+
+    def free(self, *places: ctypes.c_uint64) -> None:
+        """Gives memory back."""
+        for place in places:
+            self._call("cuMemFree_v2", place)
+
+    def copy_there(self, array: NDArray[Any]) -> ctypes.c_uint64:
+        """A place in the GPU's memory that holds a contiguous array."""
         place = ctypes.c_uint64()
         size = ctypes.c_size_t(max(array.nbytes, 8))
         self._call("cuMemAlloc_v2", ctypes.byref(place), size)

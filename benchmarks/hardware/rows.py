@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu_table"))
 
-from row_kernel import kernel_of
+from row_kernel import instances_of, kernel_of_instances
 
 from triptych.gpu.isa import TABLE, Effect, Row
 
@@ -26,13 +26,17 @@ def name_of(row: Row) -> str:
     return f"{row.syntax.partition(' ')[0]}:{row.types.replace(' ', ',')}"
 
 
+TARGET = "sm_90"
+"""The device's: of rows with opcodes of later ones, the others are taken."""
+
+
 def main(bundle: Path) -> None:
     """Writes the bundle."""
     arrays: dict[str, NDArray[np.uint64]] = {}
     kernels: list[dict[str, object]] = []
     for row in TABLE:
-        if row.effect is Effect.NONE:
-            kernel = kernel_of(row)
+        if row.effect is Effect.NONE and (instances := instances_of(row, TARGET)):
+            kernel = kernel_of_instances(instances)
             number = len(kernels)
             arrays[f"inputs{number}"] = kernel.inputs
             opcodes = [instance.text for instance in kernel.instances]
