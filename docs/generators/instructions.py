@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from generators.markdown import code, documentation, table
 from triptych.gpu.isa import MODULES, TABLE, Effect, Row, find_form
 from triptych.gpu.isa.calls import BAD_POINTER, HOST_FUNCTIONS
+from triptych.gpu.isa.targets import describe
 
 _HEAD = """\
 # PTX instructions
@@ -21,7 +22,9 @@ A syntax line reads like the manual's. In the opcode, braces mean optional; a na
 of its types, a name of the column *modifiers* for one of its alternatives; any other name stands for itself. In the
 operands, `d:pred` gives an operand its own type, `[a]` is an address, `d*` may be a vector `{{a, b}}` of elements, `d#`
 may be the parts `{{a, b}}` of one value, `d|p` is a pair of which the second may be missing, and `c?` may be missing.
-*FLOPs* are those of one lane. Sections are those of NVIDIA's PTX ISA manual.
+*target* is what a module's `.target` must be, for forms with a modifier, type or operand where one is named: another is
+an error, as are modifiers that do not go together (`tests/data/forms` has what `ptxas` says of both). *FLOPs* are those
+of one lane. Sections are those of NVIDIA's PTX ISA manual.
 
 *Witnesses* say what a row's results are compared with in the tests: the *oracle*, a second executor of the same
 meaning; for arithmetic *exact* results, or the *manual's error* of approximate ones, worked out without the table; and
@@ -36,7 +39,7 @@ What a module may call without defining it. Any other function that it does not 
 names the function and the line.
 
 """
-_HEADINGS = ("syntax", "types", "modifiers", "pipe", "FLOPs", "section", "witnesses", "meaning")
+_HEADINGS = ("syntax", "types", "modifiers", "target", "pipe", "FLOPs", "section", "witnesses", "meaning")
 AGREEMENT = Path(__file__).resolve().parents[2] / "tests" / "data" / "hardware" / "rows-h200-agreement.json"
 
 
@@ -87,7 +90,15 @@ def _cells(row: Row, device: Mapping[str, set[str]]) -> Sequence[str]:
     modifiers = "; ".join(f"{name}: {_sorted(alternatives)}" for name, alternatives in chosen)
     flops = str(row.flops) if row.flops else ""
     witnesses = _witnesses(row, device)
-    return code(row.syntax), types, modifiers, row.pipe.value, flops, row.section, witnesses, row.summary
+    target = "; ".join(f"{code(name)}: {describe(need)}" if name else describe(need) for name, need in _by_need(row))
+    return code(row.syntax), types, modifiers, target, row.pipe.value, flops, row.section, witnesses, row.summary
+
+
+def _by_need(row: Row) -> Iterator[tuple[str, str]]:
+    """The needs of a row's own modifiers, types and operands, those of all its forms first."""
+    own = {name for alternatives, _ in row.groups.values() for name in alternatives}
+    own |= {name for _, kinds in row.type_slots for name in kinds} | row.literals | {s.name for s in row.operands}
+    return ((name, row.needs[name]) for name in sorted(row.needs) if not name or own.issuperset(name.split(".")))
 
 
 def _sorted(names: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ChipError,
         CompileError,
         DeadlockError,
+        DivergentWarp,
         KernelFault,
         LaunchError,
         LaunchInterrupted,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         PlanError,
         PtxSyntaxError,
         SettingError,
+        TensorMapMisuse,
         TriptychError,
         UnknownCounter,
         UnknownName,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         UnsupportedFeature,
         UnsupportedInstruction,
         UsageError,
+        WarpgroupMisuse,
     )
     from triptych.core.launches import Finding, Line
     from triptych.core.settings import Settings, scope, settings
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from triptych.execution.launch_report import LaunchReport
     from triptych.execution.memory import data_ptr
     from triptych.execution.profile import Profile, profile
+    from triptych.execution.tensor_maps import TensorMap, im2col_map, tensor_map
     from triptych.languages import cuda as cuda
     from triptych.languages import nki as nki
     from triptych.languages import ptx as ptx
@@ -64,10 +68,10 @@ _ORIGINS = {
     "triptych.core.checks": "Severity",
     "triptych.core.counters": "Counter Counters Provenance",
     "triptych.core.errors": (
-        "ArgumentError AssertionFailure BarrierMisuse BudgetExceeded ChipError CompileError DeadlockError KernelFault"
-        " LaunchError LaunchInterrupted MemoryFault NkiError NkiLimitError PlanError PtxSyntaxError"
-        " SettingError TriptychError UnknownCounter UnknownName UnknownNkiName UnsupportedFeature"
-        " UnsupportedInstruction UsageError"
+        "ArgumentError AssertionFailure BarrierMisuse BudgetExceeded ChipError CompileError DeadlockError"
+        " DivergentWarp KernelFault LaunchError LaunchInterrupted MemoryFault NkiError NkiLimitError PlanError"
+        " PtxSyntaxError SettingError TensorMapMisuse TriptychError UnknownCounter UnknownName UnknownNkiName"
+        " UnsupportedFeature UnsupportedInstruction UsageError WarpgroupMisuse"
     ),
     "triptych.core.launches": "Finding Line",
     "triptych.core.settings": "Settings scope settings",
@@ -75,6 +79,7 @@ _ORIGINS = {
     "triptych.execution.memory": "data_ptr",
     "triptych.execution.launch_report": "LaunchReport",
     "triptych.execution.profile": "Profile profile",
+    "triptych.execution.tensor_maps": "TensorMap im2col_map tensor_map",
     "triptych.model": "Roof Roofline",
 }
 _NAMES = {name: origin for origin, names in _ORIGINS.items() for name in names.split()}
@@ -90,6 +95,7 @@ __all__ = [
     "Counter",
     "Counters",
     "DeadlockError",
+    "DivergentWarp",
     "Finding",
     "KernelFault",
     "LaunchError",
@@ -108,6 +114,8 @@ __all__ = [
     "SettingError",
     "Settings",
     "Severity",
+    "TensorMap",
+    "TensorMapMisuse",
     "TriptychError",
     "UnknownCounter",
     "UnknownName",
@@ -115,16 +123,19 @@ __all__ = [
     "UnsupportedFeature",
     "UnsupportedInstruction",
     "UsageError",
+    "WarpgroupMisuse",
     "chips",
     "cuda",
     "data_ptr",
     "empty",
+    "im2col_map",
     "nki",
     "plans",
     "profile",
     "ptx",
     "scope",
     "settings",
+    "tensor_map",
     "triton",
     "zeros",
 ]

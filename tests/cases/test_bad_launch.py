@@ -109,3 +109,29 @@ def test_a_smaller_chip_has_smaller_limits(module: tt.cuda.CudaModule) -> None:
         module["scale"][1, 64, 100_000](P, OUT.copy(), 2.0, 64)
     with tt.profile(chip="h100"):
         module["scale"][1, 64, 100_000](P, OUT.copy(), 2.0, 64)
+
+
+def test_a_matrix_is_multiplied_by_whole_warps() -> None:
+    source = """
+#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void tile(const half *a, float *c) {
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> first;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> second;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+    wmma::fill_fragment(sum, 0.0f);
+    wmma::load_matrix_sync(first, a, 16);
+    wmma::load_matrix_sync(second, a, 16);
+    wmma::mma_sync(sum, first, second, sum);
+    wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);
+}
+"""
+    a, c = np.zeros((16, 16), np.float16), np.zeros((16, 16), np.float32)
+    kernel = tt.cuda.compile(source, arch="sm_80")["tile"]
+    with pytest.raises(tt.DivergentWarp) as caught:
+        kernel[1, 16](a, c)
+    said = str(caught.value)
+    assert "'wmma.load.a.sync.aligned" in said
+    assert "for all 32 threads of a warp; only lanes 0x0000ffff execute it" in said
+    assert "let whole warps come to it together" in said
+    assert caught.value.check.name == "synccheck"

@@ -78,7 +78,7 @@ def test_real_texts_cut_in_many_places(path: Path) -> None:
     ("body", "kind", "parts"),
     [
         ("tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];", tt.UnsupportedInstruction, ("'tex.1d.v4.f32.s32'",)),
-        ("wgmma.fence.sync.aligned;", tt.UnsupportedInstruction, ("'wgmma.fence.sync.aligned'",)),
+        ("tcgen05.wait::ld.sync.aligned;", tt.UnsupportedInstruction, ("'tcgen05.wait::ld.sync.aligned'",)),
         ("frobnicate.u32 %r1, %r2;", tt.UnsupportedInstruction, ("'frobnicate.u32'",)),
         ("add.f33 %r1, %r2, %r1;", tt.UnsupportedInstruction, ("'add.f33'",)),
     ],
@@ -117,15 +117,15 @@ def test_inline_assembly_that_is_not_supported_is_at_the_author_s_line() -> None
     source = """
 extern "C" __global__ void k(float *p) {
     p[threadIdx.x] = 1.0f;
-    asm volatile("wgmma.fence.sync.aligned;");
+    asm volatile("tcgen05.wait::ld.sync.aligned;");
 }
 """
     out = np.zeros(32, np.float32)
-    with refused(tt.UnsupportedInstruction, "'wgmma.fence.sync.aligned'", "PTX line") as caught:
+    with refused(tt.UnsupportedInstruction, "'tcgen05.wait::ld.sync.aligned'", "PTX line") as caught:
         tt.cuda.compile(source, arch="sm_90a")["k"][1, 32](out)
     assert caught.value.where is not None
     assert caught.value.where.file == __file__
-    assert line_of(caught.value) == 'asm volatile("wgmma.fence.sync.aligned;");'
+    assert line_of(caught.value) == 'asm volatile("tcgen05.wait::ld.sync.aligned;");'
     assert not out.any()
 
 

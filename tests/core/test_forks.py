@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 
-from triptych.core.forks import StateLock, library_lock
+from triptych.core.forks import LazyProperty, StateLock, library_lock
 
 
 def _in_child(lock: StateLock | threading.RLock) -> int:  # type: ignore[valid-type]
@@ -40,6 +40,53 @@ def test_a_child_finds_a_lock_free_that_another_thread_holds() -> None:
         pass
 
 
+def _is_free(lock: StateLock) -> bool:
+    """Whether another thread gets it."""
+    taken = threading.Event()
+
+    def take() -> None:
+        with lock:
+            taken.set()
+
+    threading.Thread(target=take, daemon=True).start()
+    return taken.wait(5)
+
+
+def test_an_interruption_leaves_a_lock_free_wherever_it_comes() -> None:
+    """Handlers run when a function of Python begins and when one of C has returned: at each of these in turn."""
+    lock = StateLock()
+
+    def take() -> int:
+        with lock:
+            return len("held")
+
+    def interrupt_at(place: int) -> bool:
+        """False where `take` has no such place."""
+        left = place
+
+        def look(_frame: object, event: str, _argument: object) -> None:
+            nonlocal left
+            left -= event in ("call", "c_return")
+            if left == 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+        sys.setprofile(look)
+        try:
+            take()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return False
+
+    place = 1
+    while interrupt_at(place):
+        assert _is_free(lock), place
+        place += 1
+    assert place > 3, "the function, its body's call, and what makes the lock"
+
+
 def test_a_fork_waits_until_no_thread_is_in_a_library() -> None:
     lock = library_lock()
     held = threading.Event()
@@ -62,6 +109,45 @@ def test_a_fork_waits_until_no_thread_is_in_a_library() -> None:
     thread.join()
     with lock:
         assert _in_child(lock) == 0  # the thread that forks may be inside itself
+
+
+class _Computed:
+    """Something that one thread computes while another one asks."""
+
+    def __init__(self) -> None:
+        self.entered, self.go_on = threading.Event(), threading.Event()
+        self.go_on.set()
+        self.count = 0
+
+    @LazyProperty
+    def value(self) -> int:
+        """How often it was computed before."""
+        self.count += 1
+        count = self.count
+        self.entered.set()
+        self.go_on.wait()
+        return count
+
+
+def test_a_property_is_computed_once_and_never_waits_for_another_thread() -> None:
+    one, other = _Computed(), _Computed()
+    assert (one.value, one.value, one.count) == (1, 1, 1)
+    assert _Computed.value.__doc__ == "How often it was computed before."
+    other.go_on.clear()
+    thread = threading.Thread(target=lambda: other.value)
+    thread.start()
+    other.entered.wait()
+    assert _Computed().value == 1  # the lock of `functools.cached_property` would be held
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        other.go_on = threading.Event()
+        other.go_on.set()
+        os._exit(other.value)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    other.go_on.set()
+    thread.join()
+    assert other.value == 1
 
 
 COMPILING = """

@@ -35,7 +35,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         *(("budget", value) for value in (-1, 0, "x", True, None)),
         *(("workers", value) for value in (0, 1.5)),
         *(("cache_folder", value) for value in ("", 3)),
-        *(("target", 5), ("chip", ""), ("cache_bytes", -1), ("printf_bytes", -1)),
+        *(("target", 5), ("chip", ""), ("cache_bytes", -1), ("printf_bytes", -1), ("tensor_numerics", "exact")),
     ],
 )
 def test_scope_refuses_what_a_variable_would(name: str, value: object) -> None:

@@ -23,7 +23,7 @@ Given = Array | np.generic | bytes | Argument
 Memory = dict[Storage, NDArray[np.uint8]]
 Grid = tuple[int, ...]
 
-HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
 NOT_COMPARED = ("threads.active_lanes",)
 """Derived from the counters that are compared."""
 FILE = "kernel.ptx"
@@ -91,7 +91,7 @@ def run_both(
     `only` the executor `generated` or `oracle`: for launches that must fail. `counted`: compare the counters too, of
     the launch and of each line.
     """
-    program = Program("gpu", text if only else located(text), "ptx", "sm_80")
+    program = Program("gpu", text if only else located(text), "ptx", "sm_90")
     arguments, fast = place(given, AddressSpace())
     _, slow = place(given, AddressSpace())
     launch = Launch(

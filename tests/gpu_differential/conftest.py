@@ -10,7 +10,8 @@ import pytest
 
 from triptych.core.settings import scope
 
-for _folder in ("gpu_machine", "gpu_differential"):  # the tests share `waiting_kernels.py` and `both.py`
+# The tests share `waiting_kernels.py`, `both.py` and `tensor_cases.py`.
+for _folder in ("gpu_machine", "gpu_differential", "hardware"):
     sys.path.insert(0, str(Path(__file__).parents[1] / _folder))
 
 

@@ -73,6 +73,13 @@ def test_local_arrays(name: str, kind: str) -> None:
     run_both(text_of("templates"), name, 2, 32, values, np.dtype(kind).type(2.5), np.int32(97))
 
 
+def test_inline_assembly_that_waits_at_an_mbarrier(target: str) -> None:
+    flag, output = np.zeros(2, np.uint32), np.zeros(96, np.uint32)
+    outcome = run_both(text_of("inline_assembly", target), "wait_for", 1, 96, flag, output)
+    np.testing.assert_array_equal(outcome.arrays[0], [32, 0x7F])
+    np.testing.assert_array_equal(outcome.arrays[1], np.arange(96) % 32)
+
+
 SCRATCH = (np.uint64(0), np.uint64(0))
 """Triton's two hidden pointers."""
 
@@ -106,3 +113,12 @@ def test_triton_dropout(target: str) -> None:
     outcome = run_both(text_of("triton_dropout", target), "dropout", 2, 128, values, np.zeros_like(values), *scalars)
     kept = outcome.arrays[1] != 0
     assert 0.6 < kept.mean() < 0.9
+
+
+def test_triton_matmul_on_tensor_cores(target: str) -> None:
+    a, b = floats(13, 40, 50).astype(np.float16), floats(14, 50, 37).astype(np.float16)
+    sizes, text = (np.int32(40), np.int32(37), np.int32(50)), text_of("triton_matmul", target)
+    out = np.zeros((40, 37), np.float16)
+    outcome = run_both(text, "matmul", (2, 2), 128, a, b, out, *sizes, *SCRATCH, shared_bytes=8192)
+    np.testing.assert_allclose(outcome.arrays[2], a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=2e-3)
+    assert outcome.counters["flops.tensor.f16"] == 2 * 64**3

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 import triptych as tt
 from triptych.gpu.check.faults import TELLERS
+from triptych.gpu.lower.barriers import build_barriers
 from triptych.gpu.lower.records import FaultKind
 from triptych.gpu.lower.scheduler import build_scheduler
+from triptych.gpu.lower.services import build_services
 
 GUARD = "if (threadIdx.x == 5 && threadIdx.y == 3 && threadIdx.z == 1 && blockIdx.x == 1)"
 SOURCE = (
@@ -159,7 +161,7 @@ def test_every_kind_of_fault_has_what_tells_it() -> None:
 
 
 def test_what_generated_code_records_is_a_kind() -> None:
-    code = str(build_scheduler())
+    code = "".join(str(build()) for build in (build_services, build_barriers, build_scheduler))
     calls = re.findall(r'call void @"triptych\.fault"\(ptr [^,]+, i64 ([^,]+),', code)
     recorded = [FaultKind(int(kind)) for kind in calls]
     barriers = {FaultKind.BARRIER_NUMBER, FaultKind.BARRIER_THREADS, FaultKind.BARRIER_MISMATCH}

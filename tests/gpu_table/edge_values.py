@@ -64,13 +64,22 @@ def _edges() -> Mapping[str, Sequence[int]]:
     pairs = [low | halves[(7 * i + 3) % len(halves)] << 16 for i, low in enumerate(halves)]
     table |= {"u16x2": pairs, "s16x2": pairs, "tf32": table["f32"]}
     every_byte = [low | (37 * low + 11 & 0xFF) << 8 for low in range(256)]
-    table |= {"e4m3x2": every_byte, "e5m2x2": every_byte}
+    table |= dict.fromkeys(("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2"), every_byte)
+    bytes_ = _integers(8)
+    words = [
+        sum(bytes_[(index * step + shift) % len(bytes_)] << shift for step, shift in ((1, 0), (7, 8), (3, 16), (5, 24)))
+        for index in range(len(bytes_))
+    ]
+    table |= {"u8x4": words, "s8x4": words, "e2m1x2": list(range(256))}
     return table
 
 
 EDGES = _edges()
 """Raw bits by type; the more important ones come first."""
-_ODD_WIDTHS = {"pred": 1, "f32x2": 64, "tf32": 32, "e4m3x2": 16, "e5m2x2": 16}
+_ODD_WIDTHS = {
+    "pred": 1, "f32x2": 64, "tf32": 32, "e2m1x2": 8, "u8x4": 32, "s8x4": 32,
+    **dict.fromkeys(("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2"), 16),
+}  # fmt: skip
 WIDTHS: Mapping[str, int] = {
     name: _ODD_WIDTHS.get(name) or (32 if name.endswith("x2") else int(name.lstrip("usbf"))) for name in EDGES
 }

@@ -5,15 +5,42 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import count, islice, product
 from math import prod
 
-from triptych.gpu.isa import Row
+from triptych.gpu.isa import Form, Row, find_form
 
-TYPE_NAMES = frozenset(f"{kind}{bits}" for kind in "usb" for bits in (8, 16, 32, 64)) | frozenset(
-    ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "f32x2", "u16x2", "s16x2", "tf32", "e4m3x2", "e5m2x2", "pred")
+TYPE_NAMES = (
+    frozenset(f"{kind}{bits}" for kind in "usb" for bits in (8, 16, 32, 64))
+    | frozenset(
+        (
+            "f16",
+            "f32",
+            "f64",
+            "bf16",
+            "f16x2",
+            "bf16x2",
+            "f32x2",
+            "u16x2",
+            "s16x2",
+            "tf32",
+            "pred",
+            "b128",
+            "u8x4",
+            "s8x4",
+        )
+    )
+    | frozenset(f"{name}x2" for name in ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "ue8m0"))
+    | frozenset(("u2", "s2", "u4", "s4", "b1", "e4m3", "e5m2"))
 )
+
+
+def source_count(form: Form) -> int:
+    """The values that a form's meaning takes; operands that may be vectors and hold no matrix have one element."""
+    fragments = form.fragments
+    sources = (slot for slot in form.row.operands if slot.is_read or not slot.is_destination)
+    return sum(fragments[slot.name].registers if slot.name in fragments else 1 for slot in sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +87,16 @@ def _write(row: Row, parts: Iterable[tuple[str, ...]]) -> str:
     return ".".join((row.mnemonic, *(name for part in parts for name in part)))
 
 
+def _goes_together(opcode: str) -> bool:
+    """Whether a row's restrictions allow an opcode; a copy's size stands among its operands."""
+    mnemonic, *modifiers = opcode.split(".")
+    form = find_form(mnemonic, tuple(modifiers))
+    return form is None or replace(form, immediates=(16,)).broken_rule is None
+
+
 def opcodes_of(row: Row) -> Iterator[str]:
-    """Every combination of a row's types and modifiers."""
-    return (_write(row, parts) for parts in product(*_choices(row)))
+    """Every combination of a row's types and modifiers that go together."""
+    return filter(_goes_together, (_write(row, parts) for parts in product(*_choices(row))))
 
 
 def some_opcodes_of(row: Row, most: int) -> list[str]:
@@ -70,13 +104,26 @@ def some_opcodes_of(row: Row, most: int) -> list[str]:
     choices = _choices(row)
     if prod(map(len, choices)) <= most:
         return list(opcodes_of(row))
+    if row.restrictions:
+        return _restricted_opcodes_of(row, choices, most)
     source = random.Random(row.syntax)
     widest = max(map(len, choices))
     picked = [[kinds[i % len(kinds)] for kinds in choices] for i in range(widest)]
     picked += [list(map(source.choice, choices)) for _ in range(most - widest)]
-    return list(dict.fromkeys(_write(row, parts) for parts in picked))
+    return list(filter(_goes_together, dict.fromkeys(_write(row, parts) for parts in picked)))
+
+
+def _restricted_opcodes_of(row: Row, choices: list[list[tuple[str, ...]]], most: int) -> list[str]:
+    """Each alternative alone with the first of all others where that will do; the rest at random."""
+    source = random.Random(row.syntax)
+    plain = [kinds[0] for kinds in choices]
+    alone = [[*plain[:i], kind, *plain[i + 1 :]] for i, kinds in enumerate(choices) for kind in kinds]
+    mixed = ([source.choice(kinds) for kinds in choices] for _ in range(20 * most))
+    found = filter(_goes_together, dict.fromkeys(_write(row, parts) for parts in (*alone, *mixed)))
+    return list(islice(found, len(alone) + most))
 
 
 def random_opcode_of(row: Row, source: random.Random) -> str:
     """An opcode of a row at random."""
-    return _write(row, map(source.choice, _choices(row)))
+    choices = _choices(row)
+    return next(filter(_goes_together, (_write(row, map(source.choice, choices)) for _ in count())))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.core.plan import Launch, Program
 from triptych.gpu import run_launch
 from triptych.gpu.isa import Form, Row, find_form
+from triptych.gpu.isa.targets import meets
 from triptych.gpu.oracle import run_launch_slowly
 
 Lanes = NDArray[np.uint64]
@@ -28,9 +29,12 @@ IMMEDIATES: Mapping[str, Sequence[int]] = {
 }
 """An operand of these instructions is written in their text: the fourth."""
 _IMMEDIATE_PLACE = 3
+_MAY_BE_SHORT = ("min", "max")
+"""Their rows are run without the operands that may be missing, too."""
 MOST_OPCODES = 36
 """Of a row with more, so many are run: every alternative at least once, the rest at random."""
-_HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+_TARGETS = ("sm_80", "sm_90", "sm_100", "sm_107a")
+"""A kernel is for the first that has all its opcodes; the last has all rows' of this folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Instance:
     """The last source is the carry flag."""
     writes_carry: bool = False
     """The last destination is the carry flag."""
+    left_out: int = 0
+    """How many operands that may be missing its text does not have: the last ones."""
 
     @property
     def text(self) -> str:
@@ -70,25 +76,33 @@ class Result:
     oracle: tuple[Lanes, ...]
 
 
-def instances_of(row: Row) -> list[Instance]:
-    """The opcodes of a row with their operands."""
+def instances_of(row: Row, target: str = _TARGETS[-1]) -> list[Instance]:
+    """The opcodes of a row that a target has, with their operands."""
     immediates = IMMEDIATES.get(row.mnemonic, (None,))
-    return [instance_of(opcode, value) for opcode in some_opcodes_of(row, MOST_OPCODES) for value in immediates]
+    most = sum(slot.optional and not slot.paired for slot in row.operands) if row.mnemonic in _MAY_BE_SHORT else 0
+    opcodes = some_opcodes_of(row, MOST_OPCODES)
+    found = [instance_of(opcode, value, out) for opcode in opcodes for value in immediates for out in range(most + 1)]
+    found = [instance for instance in found if all(meets(target, need) for need in _form_of(instance).needs)]
+    cases = min((len(instance.operands) for instance in found), default=0)
+    return [replace(instance, operands=instance.operands[:cases]) for instance in found]
 
 
-def instance_of(opcode: str, immediate: int | None) -> Instance:
-    """An opcode of the table with its operands."""
+def instance_of(opcode: str, immediate: int | None, left_out: int | None = None) -> Instance:
+    """An opcode of the table with its operands, without the last `left_out` ones (None: those of later targets)."""
     mnemonic, *modifiers = opcode.split(".")
     form = find_form(mnemonic, tuple(modifiers))
     assert form is not None
     kept = list(_types(form, destination=False))
+    if left_out is None:
+        left_out = sum(slot.optional and slot.name in form.row.needs for slot in form.row.operands)
+    kept = kept[: len(kept) - left_out]
     if immediate is not None:
         del kept[_IMMEDIATE_PLACE]
     slots = [slot for slot in form.row.operands if not slot.is_destination]
     carries = [slot.is_destination for slot in form.row.operands if slot.implied]
     return Instance(
         opcode, tuple(kept), _types(form, destination=True), cases(tuple(kept), mnemonic), immediate,
-        frozenset(i for i, slot in enumerate(slots) if slot.is_address), False in carries, True in carries,
+        frozenset(i for i, slot in enumerate(slots) if slot.is_address), False in carries, True in carries, left_out,
     )  # fmt: skip
 
 
@@ -97,17 +111,35 @@ def _types(form: Form, *, destination: bool) -> tuple[str, ...]:
     return tuple(form.operand_type(slot).name for slot in slots)
 
 
+def _target_of(instances: Sequence[Instance]) -> str:
+    """The first target that has all the opcodes."""
+    needs = {need for instance in instances for need in _form_of(instance).needs}
+    return next(target for target in _TARGETS if all(meets(target, need) for need in needs))
+
+
+def _form_of(instance: Instance) -> Form:
+    mnemonic, *modifiers = instance.opcode.split(".")
+    form = find_form(mnemonic, tuple(modifiers))
+    assert form is not None
+    optional = sum(slot.optional and not slot.paired for slot in form.row.operands)
+    slots = [slot.name for slot in form.row.operands if slot.optional and not slot.paired]
+    return replace(form, given=frozenset(slots[: optional - instance.left_out]))
+
+
 def register_bits(name: str) -> int:
-    """The width of the register that holds a type: bytes live in 32-bit registers."""
-    return 32 if WIDTHS[name] == 8 else max(WIDTHS[name], 16)
+    """The width of the register that holds a type: bytes that are numbers live in 32-bit registers."""
+    return 8 if name == "e2m1x2" else 32 if WIDTHS[name] == 8 else max(WIDTHS[name], 16)
 
 
-def frame(body: str) -> str:
+def frame(body: str, target: str = _TARGETS[0]) -> str:
     """A kernel around a body: %a0 and %a1 are the thread's places in the inputs and the outputs, %t0 its number."""
-    return f"""{_HEADER}
+    return f""".version {"8.0" if target == _TARGETS[0] else "9.4"}
+.target {target}
+.address_size 64
+
 .entry row(.param .u64 in, .param .u64 out)
 {{
-.reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg .b64 %d<8>; .reg .f64 %e<8>;
+.reg .pred %p<8>; .reg .b8 %c<8>; .reg .b16 %h<8>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg .b64 %d<8>; .reg .f64 %e<8>;
 .reg .b32 %t<4>; .reg .b64 %a<4>;
 ld.param.u64 %a0, [in]; ld.param.u64 %a1, [out];
 mov.u32 %t0, %ctaid.x; mov.u32 %t1, %ntid.x; mov.u32 %t2, %tid.x; mad.lo.u32 %t0, %t0, %t1, %t2;
@@ -138,7 +170,7 @@ class _Writer:
             for instance in instances:
                 self._execute(instance)
         body = "\n".join(self.lines)
-        return frame(body)
+        return frame(body, _target_of(self.instances))
 
     def _load(self, name: str, position: int, offset: int) -> None:
         register = _register(name, position)
@@ -172,7 +204,7 @@ def _register(name: str, number: int) -> str:
         return f"%p{number}"
     if name in ("f32", "f64"):
         return f"%{'f' if name == 'f32' else 'e'}{number}"
-    return f"%{ {16: 'h', 32: 'r', 64: 'd'}[register_bits(name)] }{number}"
+    return f"%{ {8: 'c', 16: 'h', 32: 'r', 64: 'd'}[register_bits(name)] }{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +218,9 @@ class RowKernel:
     """In the order of their outputs."""
 
 
-def kernel_of(row: Row) -> RowKernel:
-    """The kernel of a row, with its operands."""
-    return kernel_of_instances(instances_of(row))
+def kernel_of(row: Row, target: str = _TARGETS[-1]) -> RowKernel:
+    """The kernel of a row's opcodes that a target has, with their operands."""
+    return kernel_of_instances(instances_of(row, target))
 
 
 def kernel_of_instances(instances: Sequence[Instance]) -> RowKernel:
@@ -251,11 +283,11 @@ def _fill_inputs(writer: _Writer, seed: str) -> Lanes:
     columns: list[list[int]] = []
     noise = np.random.default_rng(len(seed))
     for sources in writer.inputs:
-        columns += [list(column) for column in zip(*cases(sources, seed), strict=True)]
+        columns += [list(column) for column in zip(*cases(sources, seed)[: writer.cases], strict=True)]
     inputs = np.array(columns, np.uint64)
-    widths = [WIDTHS[name] for sources in writer.inputs for name in sources]
-    for column, width in zip(inputs, widths, strict=True):
-        if width == 8:  # the rest of the register must not matter
+    names = [name for sources in writer.inputs for name in sources]
+    for column, name in zip(inputs, names, strict=True):
+        if WIDTHS[name] == 8 and name != "e2m1x2":  # the rest of the register must not matter
             column |= noise.integers(0, 1 << 24, writer.cases, np.uint64) << np.uint64(8)
     return inputs
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from opcodes import some_opcodes_of
+from opcodes import some_opcodes_of, source_count
 
 from triptych.core.counter_table import COUNTER_ROW
 from triptych.core.errors import UnsupportedInstruction
@@ -50,7 +50,7 @@ def forms(row: Row) -> Iterator[Form]:
         mnemonic, *modifiers = opcode.split(".")
         form = find_form(mnemonic, tuple(modifiers))
         assert form is not None
-        yield replace(form, immediates=(4,))
+        yield replace(form, immediates=(4 if row.effect.size_operand else 0,))
 
 
 @pytest.mark.parametrize("machine", [LlvmMachine, NumpyMachine, UniformityMachine, NanMachine])
@@ -73,7 +73,7 @@ def with_meaning() -> list[Row]:
 def test_shuffles_says_what_the_meaning_does(row: Row, value: Uniformity) -> None:
     for form in forms(row):
         machine = RecordingMachine()
-        row.meaning(machine, form, *(value for slot in row.operands if not slot.is_destination))
+        row.meaning(machine, form, *[value] * source_count(form))
         assert machine.shuffled == row.shuffles
 
 

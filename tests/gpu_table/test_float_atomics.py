@@ -58,7 +58,7 @@ def _kernel(opcode: str, threads: int) -> str:
         if shared:
             lines.append(f"ld.shared.b{8 * size} {name.format('b')}, [{target}+{i * size}];")
             lines.append(f"st.global.b{8 * size} [%a1+{i * size}], {name.format('b')};")
-    return frame("\n".join(lines))
+    return frame("\n".join(lines), "sm_90")
 
 
 def _expected(opcode: str, old: int, b: int) -> Expected:

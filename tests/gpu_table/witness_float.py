@@ -81,6 +81,13 @@ def arithmetic(op: Opcode, name: str, *operands: int) -> Expected:
     return finish(op, name, _calculate(op, *(*values, ONE, ONE)[:3]))
 
 
+def mixed(op: Opcode, *operands: int) -> tuple[Expected]:
+    """Operands of the second type are 16-bit floats, the last one is a single."""
+    *narrow, single = operands
+    values = [decode(FORMATS[op.types[1]], x) for x in narrow] + [decode(FORMATS["f32"], single)]
+    return (finish(op, "f32", _calculate(op, *(*values, ONE)[:3])),)
+
+
 @in_halves
 def sign(op: Opcode, name: str, a: int) -> Expected:
     fmt = FORMATS[name]
@@ -100,10 +107,10 @@ def extreme(op: Opcode, name: str, *operands: int) -> Expected:
     fmt = FORMATS[name]
     bits = [flushed(op, name, x) for x in operands]
     negative = fmt.sign if op.has("xorsign") and (bits[0] ^ bits[1]) & fmt.sign else 0
-    if op.has("xorsign"):
+    if op.has("abs"):
         bits = [x & ~fmt.sign for x in bits]
     numbers = [x for x in bits if not decode(fmt, x).is_nan]
-    if not numbers or (op.has("NaN") and len(numbers) < 2):
+    if not numbers or (op.has("NaN") and len(numbers) < len(bits)):
         return None
     # As integers with the sign's own order, -0 comes before +0.
     ordered = sorted(numbers, key=lambda x: -(x & ~fmt.sign) - 1 if x & fmt.sign else x)

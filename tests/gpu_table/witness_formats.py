@@ -1,9 +1,9 @@
-"""Conversions to and from tf32 and floats of 8 bits, finite results, and packing (PTX manual, 9.7.9.21, 9.7.9.22)."""
+"""Conversions of tf32 and floats of 4 to 8 bits, finite results, and packing (PTX manual, 9.7.9.21, 9.7.9.22)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from exact import FORMATS, Format, Kind, Real, decode, encode
 from expected import Expected, Halves
@@ -12,11 +12,27 @@ from witness_float import clamped
 from witness_integer import clamp, number, wrap
 
 _TF32 = Format(19, 11, -136)
-_BYTES: Mapping[str, tuple[Format, int, int]] = {
-    "e4m3": (Format(16, 4, -9), 0x7E, 0x7F),
-    "e5m2": (Format(16, 3, -16), 0x7B, 0x7D),
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A format of a few bits: with room for exponents that it does not have, and its largest number's bits."""
+
+    fmt: Format
+    bits: int
+    largest: int
+    nan: int | None = 0x7F
+    least_nan: int = 0x7F
+    place: int = 8
+
+
+_SMALL: Mapping[str, Small] = {
+    "e4m3": Small(Format(16, 4, -9), 8, 0x7E),
+    "e5m2": Small(Format(16, 3, -16), 8, 0x7B, least_nan=0x7D),
+    "e2m3": Small(Format(16, 4, -3), 6, 0x1F, nan=None),
+    "e3m2": Small(Format(16, 3, -4), 6, 0x1F, nan=None),
+    "e2m1": Small(Format(16, 2, -1), 4, 0x7, nan=None, place=4),
 }
-"""The formats with room for exponents that they do not have, the largest number's bits, the least NaN's."""
 
 
 def _tf32_size(op: Opcode, a: Real) -> int:
@@ -52,42 +68,73 @@ def to_tf32(op: Opcode, a: int) -> tuple[Expected]:
     return (size << 13 | (value.negative << 31),)
 
 
-def _byte(op: Opcode, name: str, value: Real) -> int:
-    fmt, largest, _ = _BYTES[name]
+def _code(op: Opcode, small: Small, value: Real) -> int:
     if value.is_nan:
-        return 0x7F
+        return small.largest if small.nan is None else small.nan
     if value.negative and op.has("relu"):
         return 0
-    size = encode(fmt, replace(value, negative=False))
+    size = encode(small.fmt, replace(value, negative=False))
     assert size is not None
-    return min(size, largest) | value.negative << 7
+    return min(size, small.largest) | value.negative << (small.bits - 1)
 
 
-def to_bytes(op: Opcode, *operands: int) -> tuple[Expected]:
+def to_small(op: Opcode, *operands: int) -> tuple[Expected]:
     target, source = op.types
-    if source == "f16x2":
+    name = source.removesuffix("x2")
+    if name != source:
         (a,) = operands
-        high, low = (decode(FORMATS["f16"], x) for x in (a >> 16, a & 0xFFFF))
+        operands = (a >> 16, a & 0xFFFF)
+    high, low = (decode(FORMATS[name], x) for x in operands)
+    small = _SMALL[target.removesuffix("x2")]
+    return (_code(op, small, high) << small.place | _code(op, small, low),)
+
+
+def _half(op: Opcode, small: Small, code: int) -> Expected:
+    size, negative = code & ((1 << (small.bits - 1)) - 1), bool(code >> (small.bits - 1) & 1)
+    if small.nan is not None and size >= small.least_nan:
+        return None
+    value = replace(decode(small.fmt, size), negative=negative)
+    name = op.types[0].removesuffix("x2")
+    if size > small.largest:
+        value = Real(Kind.INFINITE, negative)
+    bits = encode(FORMATS[name], value)
+    if op.has("satfinite") and bits is not None and value.is_infinite:
+        bits -= 1
+    return clamped(op, FORMATS[name], bits)
+
+
+def from_small(op: Opcode, a: int) -> tuple[Expected]:
+    small = _SMALL[op.types[1].removesuffix("x2")]
+    return (Halves(_half(op, small, a), _half(op, small, a >> small.place), op.types[0].removesuffix("x2")),)
+
+
+def _power(op: Opcode, value: Real) -> int:
+    """The exponent of the power of two next to a magnitude, + 127; 0 stands for all that are too small."""
+    if value.is_nan:
+        return 0xFF
+    if value.is_zero:
+        return 0
+    exponent = 999
+    if not value.is_infinite:
+        exponent = value.exponent + value.size.bit_length() - 1
+        exponent += op.has("rp") and value.size & (value.size - 1) != 0
+    return min(max(exponent + 127, 0), 0xFE if op.has("satfinite") else 0xFF)
+
+
+def to_powers(op: Opcode, *operands: int) -> tuple[Expected]:
+    if len(operands) == 1:
+        high, low = (decode(FORMATS["bf16"], x) for x in (operands[0] >> 16, operands[0] & 0xFFFF))
     else:
         high, low = (decode(FORMATS["f32"], x) for x in operands)
-    name = target.removesuffix("x2")
-    return (_byte(op, name, high) << 8 | _byte(op, name, low),)
+    return (_power(op, high) << 8 | _power(op, low),)
 
 
-def _half(op: Opcode, name: str, byte: int) -> Expected:
-    fmt, largest, nan = _BYTES[name]
-    size, negative = byte & 0x7F, bool(byte >> 7)
-    if size >= nan:
-        return None
-    value = replace(decode(fmt, size), negative=negative)
-    if size > largest:
-        value = Real(Kind.INFINITE, negative)
-    return clamped(op, FORMATS["f16"], encode(FORMATS["f16"], value))
-
-
-def from_bytes(op: Opcode, a: int) -> tuple[Expected]:
-    name = op.types[1].removesuffix("x2")
-    return (Halves(_half(op, name, a & 0xFF), _half(op, name, a >> 8), "f16"),)
+def from_powers(op: Opcode, a: int) -> tuple[Expected]:
+    low, high = (
+        None if code == 0xFF else encode(FORMATS["bf16"], Real(Kind.NUMBER, False, 1, code - 127))
+        for code in (a & 0xFF, a >> 8)
+    )
+    return (Halves(low, high, "bf16"),)
 
 
 def _finite(op: Opcode, name: str, a: int) -> Expected:
@@ -108,7 +155,7 @@ def finite(op: Opcode, *operands: int) -> tuple[Expected]:
 
 def pack(op: Opcode, a: int, b: int, c: int = 0) -> tuple[Expected]:
     """`c` above a above b, the latter two clamped to the field's type."""
-    field = next((name for name in ("u2", "s2", "u4", "s4") if op.has(name)), op.type)
+    field = op.type
     bits = int(field[1:])
     high, low = (wrap(clamp(number("s32", x), field), bits) for x in (a, b))
     return (wrap(c << 2 * bits | high << bits | low, 32),)
@@ -120,8 +167,10 @@ def convert(op: Opcode, *operands: int) -> tuple[Expected] | None:
         return pack(op, *operands)
     if op.types[0] == "tf32":
         return to_tf32(op, *operands)
-    if op.types[0].removesuffix("x2") in _BYTES:
-        return to_bytes(op, *operands)
-    if op.types[1].removesuffix("x2") in _BYTES:
-        return from_bytes(op, *operands)
+    if "ue8m0x2" in op.types:
+        return to_powers(op, *operands) if op.types[0] == "ue8m0x2" else from_powers(op, *operands)
+    if op.types[0].removesuffix("x2") in _SMALL:
+        return to_small(op, *operands)
+    if op.types[1].removesuffix("x2") in _SMALL:
+        return from_small(op, *operands)
     return finite(op, *operands) if op.has("satfinite") else None

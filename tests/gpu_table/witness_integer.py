@@ -100,11 +100,27 @@ def extreme(op: Opcode, *bits: int) -> tuple[Expected]:
     return (_extreme(op, op.type, *bits),)
 
 
-def pairs(op: Opcode, *bits: int) -> tuple[Expected]:
-    """Packed `add`, `min` and `max`, half by half."""
-    name, halves = op.type.removesuffix("x2"), ([x >> shift & 0xFFFF for x in bits] for shift in (0, 16))
-    low, high = (wrap(sum(half), 16) if op.mnemonic == "add" else _extreme(op, name, *half) for half in halves)
-    return (low | high << 16,)
+def parts(op: Opcode, *bits: int) -> tuple[Expected]:
+    """Packed arithmetic: two half words or four bytes, each by itself."""
+    name = op.type.partition("x")[0]
+    size = width(name)
+    word = 0
+    for shift in range(0, 32, size):
+        word |= _part(op, name, *(number(name, x >> shift) for x in bits)) << shift
+    return (word,)
+
+
+def _part(op: Opcode, name: str, *values: int) -> int:
+    match op.mnemonic:
+        case "min" | "max":
+            return _extreme(op, name, *(wrap(value, width(name)) for value in values))
+        case "add":
+            total = sum(values)
+        case "sub":
+            total = values[0] - values[1]
+        case _:
+            total = -values[0]
+    return wrap(clamp(total, name) if op.has("sat") else total, width(name))
 
 
 def popc(op: Opcode, a: int) -> tuple[Expected]:
@@ -178,6 +194,25 @@ def video(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
     return (sum(wrap(value, bits) << bits * i for i, value in enumerate(results)),)
 
 
+def video_set(op: Opcode, a: int, b: int, c: int) -> tuple[Expected]:
+    """Ones in the parts where a and b compare so; their number is added to c under `.add`."""
+    left, right = op.types
+    bits = 32 // int(op.mnemonic[-1])
+    relations = {
+        "eq": int.__eq__,
+        "ne": int.__ne__,
+        "lt": int.__lt__,
+        "le": int.__le__,
+        "gt": int.__gt__,
+        "ge": int.__ge__,
+    }
+    holds = relations[next(name for name in relations if op.has(name))]
+    truths = [bool(holds(x, y)) for x, y in zip(_parts(left, a, bits), _parts(right, b, bits), strict=True)]
+    if op.has("add"):
+        return (wrap(c + sum(truths), 32),)
+    return (sum(truth << bits * i for i, truth in enumerate(truths)),)
+
+
 def brev(op: Opcode, a: int) -> tuple[Expected]:
     return (int(f"{a:0{width(op.type)}b}"[::-1], 2),)
 
@@ -205,6 +240,11 @@ def bfi(op: Opcode, a: int, b: int, c: int, d: int) -> tuple[Expected]:
         if start + i <= top:
             result = result & ~(1 << (start + i)) | (a >> i & 1) << (start + i)
     return (result,)
+
+
+def pending_count(op: Opcode, state: int) -> tuple[Expected]:
+    """The layout is not the manual's: of the fields that `mbarrier_object.py` documents, bits 21 to 40."""
+    return (int(f"{state:064b}"[64 - 41 : 64 - 21], 2),)
 
 
 def logic(op: Opcode, a: int, b: int) -> tuple[Expected]:

@@ -21,9 +21,10 @@ _INTEGER: Mapping[str, Witness] = {
     "bfi": integer.bfi, "sad": integer.sad, "and": integer.logic, "or": integer.logic, "xor": integer.logic,
     "not": integer.invert, "cnot": integer.invert, "lop3": integer.lop3, "shl": integer.shift, "shr": integer.shift,
     "shf": integer.shf, "prmt": integer.prmt, "cvta": integer.cvta, "mapa": integer.mapa,
-    "getctarank": integer.getctarank, "mul24": integer.multiply_24,
+    "getctarank": integer.getctarank, "mbarrier": integer.pending_count, "mul24": integer.multiply_24,
     "mad24": integer.multiply_24, "fns": integer.fns, "szext": integer.szext, "bmsk": integer.bmsk,
     **{f"v{name}{parts}": integer.video for name in ("add", "sub", "avrg", "absdiff", "min", "max") for parts in "24"},
+    **dict.fromkeys(("vset2", "vset4"), integer.video_set),
     **dict.fromkeys(("dp4a", "dp2a"), integer.dot_product), **dict.fromkeys(("addc", "subc", "madc"), integer.extended),
 }  # fmt: skip
 _FLOAT: Mapping[str, Witness] = {
@@ -53,6 +54,8 @@ def find_witness(op: Opcode) -> Witness | None:
         return (narrow if "16" in op.type else _APPROXIMATE).get(op.mnemonic)
     if op.has("cc"):
         return integer.extended
-    if op.type in ("u16x2", "s16x2"):
-        return integer.pairs
+    if op.type in ("u16x2", "s16x2", "u8x4", "s8x4"):
+        return integer.parts
+    if len(op.types) == 2 and op.types[0] == "f32" and op.mnemonic in ("add", "sub", "fma"):
+        return floating.mixed
     return (_FLOAT if "f" in op.type else _INTEGER).get(op.mnemonic)

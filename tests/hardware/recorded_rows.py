@@ -38,7 +38,7 @@ EXCLUDED: Mapping[str, str] = {
 LAXER: Mapping[str, str] = {
     r"cvt\.sat\.(\w+)\.\1": "`cvt.sat` from an integer type to itself: there is nothing to clamp",
     r"cvt(\.\w+)+\.[su]8\.bf16": "`cvt` of `bf16` to 8 bits that a wider register holds",
-    r"cvt\.(rn|rz)\.satfinite(\.relu)?\.tf32\.f32": "`.satfinite` to `tf32`, from sm_100 on: targets are not checked",
+    r"cvt\.(rn|rz)\.satfinite(\.relu)?\.tf32\.f32": "`.satfinite` to `tf32`, from sm_100 on",
 }
 """What the table takes and the assembler refuses for the device: patterns of opcodes, and what they are."""
 

@@ -143,8 +143,17 @@ def test_v100_says_that_it_is_modelled_from_another_target() -> None:
 def test_a_pipe_that_the_chip_lacks_is_said() -> None:
     counters = {"flops.tensor.fp8": 10**9, "global.load.compulsory_bytes": 64}
     roofline = place(record(counters, target="sm_80"), load("a100-80"))
-    assert "a100-80 has no tensor.fp8 pipe: its FLOPs are placed on the f32 pipe." in roofline.notes
-    assert roofline.floor_s == pytest.approx(1e9 / 19.5e12, rel=1e-12)
+    assert "a100-80 has no tensor.fp8 pipe: its FLOPs are placed on the tensor.f16 pipe." in roofline.notes
+    assert roofline.floor_s == pytest.approx(1e9 / 312e12, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "chip", "placed"),
+    [("b1", "t4", "tensor.s8"), ("s4", "h100", "tensor.s8"), ("f64", "l4", "f64"), ("s8", "v100", "f32")],
+)
+def test_tensor_cores_without_a_type_take_a_wider_one(pipe: str, chip: str, placed: str) -> None:
+    roofline = place(record({f"flops.tensor.{pipe}": 10**9}, target="sm_75"), load(chip))
+    assert any(f"has no tensor.{pipe} pipe: its FLOPs are placed on the {placed} pipe" in n for n in roofline.notes)
 
 
 def test_idle_multiprocessors_are_said() -> None:

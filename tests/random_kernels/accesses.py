@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from arithmetic import draw_opcode, form_of
+from arithmetic import draw_opcode, drawable, form_of
 from grammar import Statement, plain
 from operands import Source
 from places import AREA_BYTES, AREAS, CELL_BYTES, Shape
@@ -14,10 +14,10 @@ from triptych.gpu.isa import TABLE, Effect, Form
 from triptych.gpu.isa.spaces import GENERIC, SHARED
 from triptych.gpu.isa.types import ScalarType
 
-_LOADS = tuple(row for row in TABLE if row.effect is Effect.LOAD)
-_STORES = tuple(row for row in TABLE if row.effect is Effect.STORE)
-_ATOMICS = tuple(row for row in TABLE if row.effect is Effect.ATOMIC)
-_COPIES = tuple(row for row in TABLE if row.effect is Effect.COPY)
+_LOADS, _STORES, _ATOMICS, _COPIES = (
+    drawable(row for row in TABLE if row.effect is effect)
+    for effect in (Effect.LOAD, Effect.STORE, Effect.ATOMIC, Effect.COPY)
+)
 _READ_ONLY = frozenset(("nc", "ldu"))
 _ANY_ORDER = frozenset(("add", "min", "max", "and", "or", "xor", "inc", "dec"))
 

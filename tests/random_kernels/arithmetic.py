@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from random import Random
 
 from grammar import Statement, plain
-from opcodes import random_opcode_of
+from opcodes import opcodes_of, random_opcode_of
 from operands import SPECIAL_WORDS, Source
 from register_classes import PARTS
 
 from triptych.gpu.isa import TABLE, Effect, Form, OperandSlot, Row, find_form
+from triptych.gpu.isa.targets import meets
 
 OF_CLUSTERS = frozenset(("mapa", "getctarank"))
 """Mnemonics of what the kernels have no use for: they are launched without clusters."""
-ARITHMETIC = tuple(row for row in TABLE if row.effect is Effect.NONE and row.mnemonic not in OF_CLUSTERS)
+TARGET = "sm_80"
+"""What the kernels are for: they draw no opcode that it has not."""
+
+
+def _is_drawn(opcode: str) -> bool:
+    """Whether kernels hold an opcode: not of clusters, nor of 128 bits, for which they have no registers."""
+    return not {"shared::cluster", "b128"} & set(opcode.split(".")) and all(
+        meets(TARGET, need) for need in form_of(opcode).needs
+    )
+
+
+def drawable(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """The rows that have an opcode for the kernels."""
+    return tuple(row for row in rows if any(map(_is_drawn, opcodes_of(row))))
+
+
+def draw_opcode(row: Row, source: Random) -> str:
+    """An opcode of a row at random that kernels hold."""
+    while not _is_drawn(opcode := random_opcode_of(row, source)):
+        pass
+    return opcode
+
+
+def form_of(opcode: str) -> Form:
+    """The form of an opcode that a row gave."""
+    mnemonic, *modifiers = opcode.split(".")
+    form = find_form(mnemonic, tuple(modifiers))
+    assert form is not None, opcode
+    return form
+
+
+ARITHMETIC = drawable(row for row in TABLE if row.effect is Effect.NONE and row.mnemonic not in OF_CLUSTERS)
 _MNEMONICS = tuple(dict.fromkeys(row.mnemonic for row in ARITHMETIC))
 
 ALWAYS_PAIRED = frozenset(("lop3", "elect"))
@@ -31,21 +63,6 @@ def _rows_of(mnemonic: str) -> Sequence[Row]:
 def _carrying() -> Sequence[Row]:
     """The rows that set a flag and read none."""
     return tuple(row for row in ARITHMETIC if [slot.is_destination for slot in row.operands if slot.implied] == [True])
-
-
-def draw_opcode(row: Row, source: Random) -> str:
-    """An opcode of a row at random, but for those of clusters."""
-    while "shared::cluster" in (opcode := random_opcode_of(row, source)):
-        pass
-    return opcode
-
-
-def form_of(opcode: str) -> Form:
-    """The form of an opcode that a row gave."""
-    mnemonic, *modifiers = opcode.split(".")
-    form = find_form(mnemonic, tuple(modifiers))
-    assert form is not None, opcode
-    return form
 
 
 def arithmetic(source: Source) -> Statement:
@@ -66,7 +83,8 @@ def instruction(source: Source, row: Row) -> str:
     form = form_of(opcode)
     operands: list[str] = []
     for slot in row.operands:
-        if slot.implied or (slot.optional and not slot.paired and source.chance(0.5)):
+        missing = slot.optional and not slot.paired and (slot.name in row.needs or source.chance(0.5))
+        if slot.implied or missing:
             continue
         if slot.paired:
             operands[-1] += _second(source, form, slot, operands[-1])

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from arithmetic import ALWAYS_PAIRED, draw_opcode, form_of
+from arithmetic import ALWAYS_PAIRED, draw_opcode, drawable, form_of
 from grammar import Statement, plain
+from matrices import among_matrices
 from operands import Source
 from places import SLOT_BYTES, Shape
 
 from triptych.gpu.isa import TABLE, Effect, Form, Row
 from triptych.gpu.isa.spaces import SHARED
 
-_WARP = tuple(row for row in TABLE if row.effect is Effect.WARP)
-_ORDER = tuple(row for row in TABLE if row.effect is Effect.ORDER)
-_BARRIERS = tuple(row for row in TABLE if row.effect in (Effect.BLOCK_BARRIER, Effect.BLOCK_REDUCTION))
-_ARRIVALS = tuple(row for row in TABLE if row.effect is Effect.BLOCK_ARRIVAL)
-_MATRICES = tuple(row for row in TABLE if row.effect is Effect.LOAD_MATRIX)
-_LANE_BARRIERS = tuple(row for row in TABLE if row.effect is Effect.WARP_BARRIER)
+_WARP = drawable(row for row in TABLE if row.effect is Effect.WARP and not row.takes_whole_warp)
+_ORDER = drawable(row for row in TABLE if row.effect is Effect.ORDER)
+_BARRIERS = drawable(row for row in TABLE if row.effect in (Effect.BLOCK_BARRIER, Effect.BLOCK_REDUCTION))
+_ARRIVALS = drawable(row for row in TABLE if row.effect is Effect.BLOCK_ARRIVAL)
+_MATRICES = drawable(row for row in TABLE if row.effect is Effect.LOAD_MATRIX)
+_LANE_BARRIERS = drawable(row for row in TABLE if row.effect is Effect.WARP_BARRIER)
 
 
 def among_lanes(source: Source) -> Statement:
@@ -141,4 +142,5 @@ def exchange(source: Source, shape: Shape, *, whole: bool) -> Statement:
             pass  # without a space the address would be a generic one
         targets = source.random.sample([f"%r{i}" for i in range(8)], form_of(opcode).elements)
         lines.append(f"{opcode} {{{', '.join(targets)}}}, [%x1+{offset}];")
+        lines += among_matrices(source)
     return plain(*lines, "bar.sync 0;")

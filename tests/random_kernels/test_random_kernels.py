@@ -18,16 +18,27 @@ WRITTEN = frozenset(
     (
         Effect.LOAD, Effect.LOAD_MATRIX, Effect.STORE, Effect.ATOMIC, Effect.COPY, Effect.ORDER, Effect.WARP,
         Effect.WARP_BARRIER, Effect.BLOCK_BARRIER, Effect.BLOCK_REDUCTION, Effect.BLOCK_ARRIVAL, Effect.BRANCH,
-        Effect.SWITCH, Effect.CALL, Effect.RETURN, Effect.END, Effect.TRAP,
+        Effect.SWITCH, Effect.CALL, Effect.RETURN, Effect.END, Effect.TRAP, Effect.MULTIPLY,
     )
 )  # fmt: skip
 """What the generator has statements for; rows that only compute need none of their own."""
 OF_CLUSTERS = frozenset((Effect.CLUSTER_ARRIVAL, Effect.CLUSTER_WAIT))
 """The generator's kernels are launched without clusters."""
+WITH_TESTS_OF_THEIR_OWN = frozenset(
+    (
+        Effect.LOAD_FRAGMENT, Effect.STORE_FRAGMENT, Effect.MBARRIER, Effect.MBARRIER_REMOTE, Effect.MBARRIER_TEST,
+        *(effect for effect in Effect if effect.completes or effect.copies_boxes), Effect.COPY_MAP, Effect.STORE_FIELD,
+        Effect.MULTIPLY_GROUP, Effect.FENCE_PRODUCTS, Effect.COMMIT_PRODUCTS, Effect.AWAIT_PRODUCTS,
+    )
+)  # fmt: skip
+"""`tests/gpu_differential`: `test_wmma.py`, `test_wgmma.py`, `test_mbarriers.py`, `test_bulk_copies.py`,
+`test_tensor_copies.py`."""
+OF_LATER_TARGETS = frozenset((Effect.STORE_MATRIX,))
+"""They are of sm_80."""
 
 
 def test_the_generator_knows_every_effect() -> None:
-    assert {row.effect for row in TABLE} - {Effect.NONE} == WRITTEN | OF_CLUSTERS
+    assert {row.effect for row in TABLE} - {Effect.NONE} == WRITTEN | OF_CLUSTERS | OF_LATER_TARGETS | WITH_TESTS_OF_THEIR_OWN
     assert {row.effect for row in ARITHMETIC} == {Effect.NONE}
 
 

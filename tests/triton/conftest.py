@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from triptych.execution import nodes
 from triptych.execution.host_memory import Bytes
 from triptych.gpu import DeviceMemory
 from triptych.languages.triton import activate
+
+sys.path.insert(0, str(Path(__file__).parent))  # the tests share `product_kernels.py`, which is no test
 
 
 @pytest.fixture(scope="session", autouse=True)

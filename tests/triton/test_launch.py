@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 
 from triptych.core.dtypes import DTYPES
-from triptych.core.errors import ArgumentError, LaunchError, UnsupportedFeature
+from triptych.core.errors import ArgumentError, LaunchError
 from triptych.core.handles import Handle
 from triptych.core.plan import Scalar, Struct
 from triptych.execution.arrays import zeros
@@ -248,16 +248,6 @@ def test_descriptor_becomes_a_pointer(recorder: Any) -> None:
     assert values[-6:] == [64, 32, 32, 1, 0, 0]
     declared = recorder.programs[0].text.partition(".entry")[2].partition(")")[0].count(".param")
     assert len(arguments) == declared
-
-
-def test_tensor_map_is_named(recorder: Any) -> None:
-    from triton.tools.tensor_descriptor import TensorDescriptor  # noqa: PLC0415  only this test needs it
-
-    x, out = np.zeros((64, 32), np.float32), np.zeros((16, 16), np.float32)
-    descriptor = TensorDescriptor.from_tensor(tensor(x), [16, 16])
-    with activate(target="sm_90"), pytest.raises(UnsupportedFeature, match="'source' is a TMA descriptor"):
-        copy_tile[(1,)](descriptor, out, 16, 16)
-    assert recorder.launches == []
 
 
 def test_scratch_comes_from_the_users_allocator(recorder: Any) -> None:

@@ -72,8 +72,11 @@ SYNCCHECK = Check(
     Severity.ERROR,
     _GPU_ALWAYS,
     "Barriers that are misused: a number that no barrier of a block has, threads that are no whole warps, or threads"
-    " that wait at one barrier for different numbers of others. Those that wait for ever are `deadlock`'s. As warnings,"
-    " lanes that a membermask of their own does not name, and shuffles from lanes that do not take part.",
+    " that wait at one barrier for different numbers of others. Mbarriers that were not initialised, or get more"
+    " arrivals or bytes than they take. Those that wait for ever are `deadlock`'s. Instructions"
+    " for all threads of a warp (`.sync.aligned`) that only some of them execute. As warnings,"
+    " lanes that a membermask of their own does not name, shuffles from lanes that do not take part, and registers of"
+    " matrices that are touched before a `wgmma.wait_group`, or multiplied without a `wgmma.fence`.",
 )
 INITCHECK = Check(
     "initcheck", Severity.ERROR, _NEURON_DEFAULT, "Stores to HBM of data that come from memory that was never written."

@@ -82,9 +82,9 @@ _gpu = partial(CounterRow, "gpu", Provenance.COUNTED_PTX)
 _neuron = partial(CounterRow, "neuron", Provenance.COUNTED_NKI)
 _model = partial(CounterRow, "model", Provenance.MODELLED)
 
-_PIPES = ("int", "fp32", "fp64", "fp16", "special", "convert", "move", "load_store", "warp", "control")
+_PIPES = ("int", "fp32", "fp64", "fp16", "tensor", "special", "convert", "move", "load_store", "warp", "control")
 _KINDS = ("load", "store", "atomic")
-_SPACES = ("global", "shared", "shared.cluster", "local")
+_SPACES = ("global", "shared", "shared.cluster", "shared.async", "shared.tensor", "local")
 _ENGINES = ("tensor", "vector", "scalar", "gpsimd", "dma", "sync")
 _ELEMENT_ENGINES = ("vector", "scalar", "gpsimd")
 
@@ -95,6 +95,17 @@ _GPU: Sequence[CounterRow] = (
     _gpu("threads.active_lanes", "lanes", "Lanes to a warp-instruction, on average.", adds=False),
     _gpu("branches", "branches", "Executions of `bra` and `brx`, by warp.", always=True),
     _gpu("branches.divergent", "branches", "Those at which the lanes of a warp parted.", always=True),
+    _gpu(
+        "tma.<kind>.boxes", "boxes",
+        "Boxes of tensors that TMA copied (`cp.async.bulk.tensor`), or reduced into; one that goes to several blocks is"
+        " as many. A box is a request of `shared.async` too, and one of `global` for what lies inside of the tensor: a"
+        " sector in which one of its rows ends is not counted again where the next one begins in it.",
+        {"kind": _KINDS},
+    ),
+    _gpu(
+        "tma.<kind>.bytes", "bytes", "Their bytes in shared memory, those outside of the tensor among them.",
+        {"kind": _KINDS},
+    ),
     _gpu("barriers", "barriers", "Executions of barriers, by warp."),
     _gpu(
         "flops.<dtype>", "FLOPs",
@@ -104,9 +115,21 @@ _GPU: Sequence[CounterRow] = (
         {"dtype": ("bf16", "f16", "f32", "f64")},
     ),
     _gpu(
+        "flops.tensor.<dtype>", "FLOPs",
+        "Of multiplications of matrices by the tensor cores, 2·m·n·k each, by the type of A (`fp8`: e4m3 and e5m2).",
+        {"dtype": ("bf16", "f16", "tf32", "fp8", "f64")},
+    ),
+    _gpu(
+        "flops.tensor.<dtype>", "operations", "The same of integers, signed or not, and of single bits.",
+        {"dtype": ("s8", "s4", "b1")},
+    ),
+    _gpu(
         "<space>.<kind>.requests", "requests",
         "Memory instructions, by warp. `shared.cluster` are those at `shared::cluster` addresses and at generic ones"
-        " that name a block of the cluster, be it the thread's own; `shared` has none of them.",
+        " that name a block of the cluster, be it the thread's own; `shared` has none of them. `shared.async` is"
+        " what asynchronous copies (`cp.async.bulk`, `st.async` …) do in shared memory, each lane's as one; so are"
+        " theirs in `global`. `shared.tensor` are the matrices that tensor cores read there (`wgmma`): each warp its"
+        " part of A, and a quarter of B, which the four warps of a group share.",
         {"space": _SPACES, "kind": _KINDS},
         nsight={
             "global.load.requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",

@@ -137,8 +137,12 @@ class PlanDecoder:
         if "handle" in fields:
             return self._handle_of(fields, "handle")
         if "block" in fields:
-            return Struct(self._blob(fields, "block"))
+            pointers = fields.each("pointers", self._pointer) if "pointers" in fields else ()
+            return Struct(self._blob(fields, "block"), pointers)
         return Scalar(_dtype(fields), _number(fields, "scalar"))
+
+    def _pointer(self, fields: Fields) -> tuple[int, Handle]:
+        return fields.get("offset", int), self._handle_of(fields, "handle")
 
     def _handle_of(self, fields: Fields, name: str) -> Handle:
         return self._handle(fields.fields(name))

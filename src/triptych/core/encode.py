@@ -77,8 +77,9 @@ class PlanEncoder:
                 return {"handle": self._handle(argument)}
             case Scalar(dtype, value):
                 return {"scalar": _number(value), "dtype": dtype.name}
-            case Struct(data):
-                return {"block": self._blob(data)}
+            case Struct(data, pointers):
+                places: list[Json] = [{"offset": offset, "handle": self._handle(one)} for offset, one in pointers]
+                return {"block": self._blob(data), **({"pointers": places} if places else {})}
 
     def _handle(self, handle: Handle) -> Json:
         return {

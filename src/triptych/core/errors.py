@@ -213,7 +213,28 @@ class DeadlockError(KernelFault):
 
 
 class BarrierMisuse(KernelFault):
-    """A barrier that a block does not have, or whose number of threads cannot be, or is not that of others there."""
+    """A barrier that a block does not have, or whose number of threads cannot be, or is not that of others there.
+
+    Also an mbarrier that was not initialised, or that gets more arrivals or bytes than it takes.
+    """
+
+    check = SYNCCHECK
+
+
+class DivergentWarp(KernelFault):
+    """Only some threads of a warp execute an instruction that is for all 32 together (`.sync.aligned`: `mma` …)."""
+
+    check = SYNCCHECK
+
+
+class TensorMapMisuse(KernelFault):
+    """A copy's tensor map is none, or does not fit the copy."""
+
+    check = MEMCHECK
+
+
+class WarpgroupMisuse(KernelFault):
+    """A warpgroup is not whole where it multiplies matrices, or a matrix descriptor says what it cannot."""
 
     check = SYNCCHECK
 

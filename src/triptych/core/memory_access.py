@@ -16,7 +16,8 @@ class MemoryAccess:
     access: Access | None = None
     """`load`, `store` or `atomic`."""
     space: str | None = None
-    """The memory that it reached for: `global`, `shared`, `shared::cluster`, `local`, `param`; `hbm` on Neuron."""
+    """The memory that it reached for: `global`, `shared`, `shared::cluster`, `async shared` (of asynchronous copies),
+    `local`, `param`; `hbm` on Neuron."""
     address: int | None = None
     """Where the thread's access began, in bytes: an address of the space."""
     bytes: int | None = None
@@ -42,7 +43,8 @@ class TellsAccess:
 
     @property
     def space(self) -> str | None:
-        """The memory that it reached for: `global`, `shared`, `shared::cluster`, `local`, `param`; `hbm` on Neuron."""
+        """The memory that it reached for: `global`, `shared`, `shared::cluster`, `async shared` (of asynchronous
+        copies), `local`, `param`; `hbm` on Neuron."""
         return self.memory.space
 
     @property

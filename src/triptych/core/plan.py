@@ -20,6 +20,7 @@ from triptych.core.dtypes import DType
 from triptych.core.handles import Handle, Storage
 from triptych.core.languages import Language
 
+POINTER_BYTES = 8
 CONSTANT_LIMIT = 1 << 20
 """Bytes. The most host data that one `Constant` may bring into a plan."""
 
@@ -54,18 +55,39 @@ class Struct:
     """An argument passed by value as raw bytes."""
 
     data: bytes
+    pointers: tuple[tuple[int, Handle], ...] = ()
+    """Where in it addresses of arrays stand, 8 bytes each, whatever `data` has there: those of tensor maps."""
+
+    @property
+    def packed(self) -> bytes:
+        """What a device sees of it."""
+        whole = bytearray(self.data)
+        for offset, handle in self.pointers:
+            whole[offset : offset + POINTER_BYTES] = handle.data_ptr().to_bytes(POINTER_BYTES, "little")
+        return bytes(whole)
 
 
 Argument = Handle | Scalar | Struct
+
+
+def handles_in(argument: Argument) -> tuple[Handle, ...]:
+    """The arrays that an argument names."""
+    match argument:
+        case Handle():
+            return (argument,)
+        case Struct(_, pointers):
+            return tuple(handle for _, handle in pointers)
+        case Scalar():
+            return ()
 
 
 def bytes_of(argument: Argument) -> bytes:
     """What a device sees of an argument: an array's address, a number's bytes."""
     match argument:
         case Handle():
-            return argument.data_ptr().to_bytes(8, "little")
-        case Struct(data):
-            return data
+            return argument.data_ptr().to_bytes(POINTER_BYTES, "little")
+        case Struct():
+            return argument.packed
         case Scalar(dtype, value):
             return np.array(value).astype(dtype.numpy).tobytes()
 
@@ -217,7 +239,7 @@ class SetVariable(NodeKind):
     @property
     def handles(self) -> tuple[Handle, ...]:
         """Those that it makes pointers to."""
-        return tuple(value for value in self.values if isinstance(value, Handle))
+        return tuple(handle for value in self.values for handle in handles_in(value))
 
     @property
     def called(self) -> tuple[tuple[Handle, str], ...]:
@@ -279,14 +301,14 @@ class Launch(NodeKind):
 
     @property
     def handles(self) -> tuple[Handle, ...]:
-        """Those among the arguments."""
-        return tuple(argument for argument in self.arguments if isinstance(argument, Handle))
+        """Those among the arguments, and in them."""
+        return tuple(handle for argument in self.arguments for handle in handles_in(argument))
 
     @property
     def called(self) -> tuple[tuple[Handle, str], ...]:
         """Those among the arguments that have a name."""
         pairs = zip(self.arguments, self.names, strict=False)
-        return tuple((argument, name) for argument, name in pairs if isinstance(argument, Handle))
+        return tuple((handle, name) for argument, name in pairs for handle in handles_in(argument))
 
     @property
     def makes(self) -> tuple[Storage, ...]:
@@ -344,6 +366,10 @@ def _unknown(program: str, programs: frozenset[str]) -> Iterator[str]:
 def _no_value(argument: Argument, owner: str) -> Iterator[str]:
     if isinstance(argument, Scalar) and not argument.dtype.holds(argument.value):
         yield f"{owner}: {argument.value} is no {argument.dtype}"
+    if isinstance(argument, Struct):
+        for offset, _ in argument.pointers:
+            if not 0 <= offset <= len(argument.data) - POINTER_BYTES:
+                yield f"{owner}: a pointer at byte {offset} of {len(argument.data)}"
 
 
 def _too_many(size: int) -> Iterator[str]:

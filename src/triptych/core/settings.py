@@ -50,6 +50,9 @@ class Settings:
     """TRIPTYCH_HEAP_BYTES: the heap that kernels allocate from with `malloc`; CUDA's own default."""
     printf_bytes: int = field(default=1 << 20, metadata={"least": 0})
     """TRIPTYCH_PRINTF_BYTES: what one launch may print; CUDA's own default. What is beyond is cut."""
+    tensor_numerics: str = field(default="fast", metadata={"choices": ("fast", "hardware")})
+    """TRIPTYCH_TENSOR_NUMERICS: how tensor cores round: `fast`, each sum in f32 to nearest even, or `hardware`, as an
+    H200 does it, to the bit, which takes nine times as long."""
 
 
 _MOST = (1 << 63) - 1
@@ -72,6 +75,8 @@ class Kind:
     """The least number that it takes: `metadata["least"]`, else 1."""
     or_path: bool
     """Whether a text may also be a file's path: `metadata["or_path"]`."""
+    choices: tuple[str, ...]
+    """The texts that it takes, if not all: `metadata["choices"]`."""
 
     def checked(self, value: object, shown: str) -> object:
         """A value of the setting, also from text; `shown` is how messages write it.
@@ -109,6 +114,7 @@ def _kind_of(setting: Field[Any], annotation: Any) -> Kind:  # noqa: ANN401  # w
         NoneType in alternatives,
         setting.metadata.get("least", 1),
         setting.metadata.get("or_path", False),
+        setting.metadata.get("choices", ()),
     )
 
 
@@ -151,6 +157,8 @@ def _read_text(kind: Kind, value: object) -> str:
         return os.path.join(os.curdir, os.path.expanduser(value))  # with a slash in it, it is no name
     if not isinstance(value, str) or not value:
         raise ValueError("a name or the path of a file" if kind.or_path else "a name")
+    if kind.choices and value not in kind.choices:
+        raise ValueError(" or ".join(kind.choices))
     return value
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from triptych.chips import Chip
 from triptych.core.counters import Counters
 from triptych.core.errors import UsageError
+from triptych.core.forks import LazyProperty
 from triptych.core.launches import Finding, LaunchRecord, Line
 from triptych.core.source import SourceLocation
 from triptych.model import Roofline, place
@@ -22,7 +22,7 @@ class LaunchReport:
     remarks: tuple[str, ...] = ()
     """What was asked for and could not be, a chip or a target of another machine; the record's own."""
 
-    @cached_property
+    @LazyProperty
     def roofline(self) -> Roofline:
         """The launch's place on the chip's roofline, computed when first asked for.
 

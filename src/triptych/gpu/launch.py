@@ -62,13 +62,13 @@ def run_launch(
         KeyboardInterrupt: the user stopped it; nothing of it runs any more.
     """
     warps_in_rows = launch.block[0] % WARP_SIZE == 0 or launch.block[1:] == (1, 1)
-    kernel = kernel_of(program.text, launch.entry, warps_in_rows=warps_in_rows)
+    now = settings()
+    kernel = kernel_of(program.text, launch.entry, warps_in_rows=warps_in_rows, numerics=now.tensor_numerics)
     geometry = _geometry(kernel, launch)
     parameters = pack_parameters(kernel, launch.arguments)
     device = device or DeviceMemory()
     variables = device.variables_of(kernel.gpu_module)
     workspace = grid_workspace() if launch.cooperative else {}
-    now = settings()
     heap = device.heap(now.heap_bytes) if kernel.facts.uses_heap else device.heap_in_use()
     views = passed_views(launch) if VIEWCHECK in checks else NO_VIEWS
     table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, views, heap)

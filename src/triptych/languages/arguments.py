@@ -14,6 +14,8 @@ from triptych.core.errors import ArgumentError, UnknownName
 from triptych.core.plan import Argument, Scalar, Struct
 from triptych.execution.host import HostArray, host_array, is_array
 from triptych.execution.memory import Memory
+from triptych.execution.tensor_maps import TensorMap
+from triptych.gpu.tensor_map import BYTES as TENSOR_MAP_BYTES
 from triptych.languages.parameters import Parameter
 
 _ARRAYS = "pass a numpy array, a triptych array or a torch tensor in the host's memory"
@@ -245,6 +247,8 @@ def _is_number(value: object) -> bool:
 
 
 def _bytes(slot: Slot, value: object) -> Struct:
+    if isinstance(value, TensorMap) and slot.ptx.size == TENSOR_MAP_BYTES:
+        return value.argument
     ctype = slot.known.ctype
     scalar = ctype.scalar if ctype is not None else None
     if scalar is not None and scalar.is_float and _is_number(value):

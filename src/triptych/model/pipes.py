@@ -31,6 +31,15 @@ _FALLBACKS: Mapping[str, tuple[str, ...]] = {
     "gpu": ("f32",),
     "neuron": ("tensor.bf16", "vector"),
 }
+# Before these: tensor cores without a type's own way take a wider one's.
+_WIDER: Mapping[str, tuple[str, ...]] = {
+    "tensor.b1": ("tensor.s8",),
+    "tensor.s4": ("tensor.s8",),
+    "tensor.fp8": ("tensor.f16",),
+    "tensor.bf16": ("tensor.f16",),
+    "tensor.tf32": ("tensor.f16",),
+    "tensor.f64": ("f64",),
+}
 
 
 def work_by_pipe(counters: Counters, chip: Chip) -> tuple[tuple[Work, ...], tuple[str, ...]]:
@@ -44,7 +53,7 @@ def work_by_pipe(counters: Counters, chip: Chip) -> tuple[tuple[Work, ...], tupl
         pipe = name.removeprefix(PREFIX)
         peak = chip.flops_per_s.get(pipe)
         if peak is None:
-            placed = next(key for key in _FALLBACKS[chip.machine] if key in chip.flops_per_s)
+            placed = next(key for key in (*_WIDER.get(pipe, ()), *_FALLBACKS[chip.machine]) if key in chip.flops_per_s)
             peak = chip.flops_per_s[placed]
             notes.append(f"{chip.name} has no {pipe} pipe: its FLOPs are placed on the {placed} pipe.")
         rows.append(Work(pipe, int(flops), peak))

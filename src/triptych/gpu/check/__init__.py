@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from triptych.core.checks import SYNCCHECK, VIEWCHECK, Check
 from triptych.core.launches import Finding
-from triptych.gpu.check import synccheck, viewcheck
+from triptych.gpu.check import synccheck, viewcheck, warpgroups
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.worker import LaunchState, Worker
 
 Finder = Callable[[Kernel, LaunchState, Sequence[Worker]], Iterator[Finding]]
 
-FINDERS: Mapping[Check, Finder] = {SYNCCHECK: synccheck.find, VIEWCHECK: viewcheck.find}
+FINDERS: Mapping[Check, Sequence[Finder]] = {
+    SYNCCHECK: (synccheck.find, warpgroups.find),
+    VIEWCHECK: (viewcheck.find,),
+}
 """What each check that does not stop a launch has seen when it is over."""
 
 
@@ -20,5 +23,5 @@ def find_all(
     checks: frozenset[Check], kernel: Kernel, state: LaunchState, workers: Sequence[Worker]
 ) -> tuple[Finding, ...]:
     """What the checks in force have seen."""
-    finders = (finder for check, finder in FINDERS.items() if check in checks)
+    finders = (finder for check, several in FINDERS.items() if check in checks for finder in several)
     return tuple(finding for finder in finders for finding in finder(kernel, state, workers))

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from triptych.core.errors import AssertionFailure, BarrierMisuse, BudgetExceeded, DeadlockError, KernelFault
-from triptych.gpu.check import memcheck
+from triptych.core.errors import (
+    AssertionFailure,
+    BarrierMisuse,
+    BudgetExceeded,
+    DeadlockError,
+    DivergentWarp,
+    KernelFault,
+)
+from triptych.gpu.check import mbarriers, memcheck, tensor_maps, warpgroups
 from triptych.gpu.check.culprit import Culprit, as_text
 from triptych.gpu.hardware import BARRIERS, WARP_SIZE
 from triptych.gpu.lower.records import Context, FaultKind
@@ -38,6 +45,8 @@ def _standstill(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit)
         first = as_text(state.geometry.block_index(blocks[0]))
         what = f"threads of {whose} {first} wait for each other and none can go on"
         hint = "let all threads that a barrier or a mask names reach it; exited ones are not waited for"
+        if worker.standing:
+            hint = "does each mbarrier get the arrivals and bytes of its phase, and is that what is waited for?"
     else:
         what = f"all threads wait for others, for more than {state.budget} loop iterations"
         hint = "does any thread write what they wait for? TRIPTYCH_BUDGET raises the limit"
@@ -136,16 +145,26 @@ def _cluster_wait(_: Context, by: Culprit, instruction: Instruction | None, __: 
     return BarrierMisuse, message, "let the thread arrive at the cluster's barrier before it waits there"
 
 
+def _divergent_warp(context: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
+    lanes = f"{context.fault_detail:#010x}"
+    message = f"{_opcode(instruction)} is for all {WARP_SIZE} threads of a warp; only lanes {lanes} execute it, {by}"
+    return DivergentWarp, message, "let whole warps come to it together, none of whose threads has ended"
+
+
 def _opcode(instruction: Instruction | None) -> str:
     return "a barrier" if instruction is None else f"'{instruction.opcode}', PTX line {instruction.line},"
 
 
 TELLERS: Mapping[FaultKind, Teller] = {
     **dict.fromkeys(memcheck.WRONG, memcheck.fault),
+    **dict.fromkeys(mbarriers.WRONG, mbarriers.fault),
+    FaultKind.TENSOR_MAP: tensor_maps.fault,
+    FaultKind.MATRIX_DESCRIPTOR: warpgroups.fault,
     FaultKind.BUDGET: _at_instruction(_budget),
     FaultKind.TRAP: _at_instruction(_trap),
     FaultKind.CLUSTER_ARRIVAL: _at_instruction(_cluster_arrival),
     FaultKind.CLUSTER_WAIT: _at_instruction(_cluster_wait),
+    FaultKind.DIVERGENT_WARP: _at_instruction(_divergent_warp),
     FaultKind.BARRIER_NUMBER: _at_instruction(_barrier_number),
     FaultKind.BARRIER_THREADS: _at_instruction(_barrier_threads),
     FaultKind.BARRIER_MISMATCH: _at_instruction(_barrier_mismatch),

@@ -13,7 +13,8 @@ from triptych.core.handles import Storage
 from triptych.core.memory_access import MemoryAccess
 from triptych.gpu.check.culprit import Culprit
 from triptych.gpu.check.null_arguments import null_arguments
-from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, PARAM_WINDOW, RANK_SHIFT
+from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, NO_RANK, PARAM_WINDOW, RANK_SHIFT
+from triptych.gpu.isa.bulk_copy import UNIT_BYTES
 from triptych.gpu.lower.memory_sites import MemorySite
 from triptych.gpu.lower.records import FaultKind, Site
 from triptych.gpu.run.heap import DeviceHeap
@@ -28,7 +29,7 @@ _VERBS = {"load": "read", "store": "write", "atomic": "atomic"}
 def fault(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> MemoryFault:
     """The error for the access that a worker recorded."""
     context = worker.context
-    site = _site_of(kernel, worker)
+    site = site_of(kernel, worker)
     if site.space.passes_results:
         return _overflow(kernel, state, site, by)
     size, wrong = context.fault_size, WRONG[FaultKind(context.fault_kind)]
@@ -65,7 +66,8 @@ def _overflow(kernel: Kernel, state: LaunchState, site: MemorySite, by: Culprit)
     )
 
 
-def _site_of(kernel: Kernel, worker: Worker) -> MemorySite:
+def site_of(kernel: Kernel, worker: Worker) -> MemorySite:
+    """The access that a worker's fault is of."""
     first: int = worker.context.sites
     fault: int = worker.context.fault_site
     return kernel.analysis.sites[(fault - first) // Site.size()]
@@ -98,7 +100,18 @@ def _read_only(_: Kernel, state: LaunchState, address: int, __: int) -> tuple[st
     return f"lies in {_name(storage, state) if storage else 'an allocation'}, which is read-only", storage
 
 
-def _outside_shared(kernel: Kernel, state: LaunchState, _: int, __: int) -> tuple[str, None]:
+_ELSEWHERE = "stands for an address that is none of shared memory"
+
+
+def _lies_elsewhere(address: int) -> bool:
+    """Whether it stands for an address that is none of shared memory."""
+    return address >> RANK_SHIFT == NO_RANK + 1
+
+
+def _outside_shared(kernel: Kernel, state: LaunchState, address: int, _: int) -> tuple[str, None]:
+    is_index = address >= (1 << 32) - (1 << RANK_SHIFT - 1)  # a little below 0
+    if _lies_elsewhere(address) and not is_index:
+        return f"is out of bounds: it {_ELSEWHERE}", None
     start = kernel.facts.layout.shared_start
     behind = f" behind the {start} that the system reserves" if start else ""
     size = state.geometry.shared_bytes - start
@@ -124,11 +137,20 @@ def _outside_cluster_shared(kernel: Kernel, state: LaunchState, address: int, _:
 def _in_no_block(_: Kernel, state: LaunchState, address: int, __: int) -> tuple[str, None]:
     size = state.geometry.cluster_size
     blocks = "one block, of rank 0" if size == 1 else f"{size} blocks, of ranks 0 to {size - 1}"
-    return f"names {_block_of(address)}: the cluster has {blocks}", None
+    rest = f"; it {_ELSEWHERE}" if _lies_elsewhere(address) else ""
+    return f"names {_block_of(address)}: the cluster has {blocks}{rest}", None
 
 
 def _in_exited_block(_: Kernel, __: LaunchState, address: int, ___: int) -> tuple[str, None]:
     return f"is of {_block_of(address)}, which has exited", None
+
+
+def _bulk_size(_: Kernel, __: LaunchState, ___: int, size: int) -> tuple[str, None]:
+    return f"is copied from in bulk: the size {size} is no multiple of {UNIT_BYTES}", None
+
+
+def _bulk_alignment(_: Kernel, __: LaunchState, ___: int, ____: int) -> tuple[str, None]:
+    return f"is misaligned: bulk copies need a multiple of {UNIT_BYTES}", None
 
 
 def _outside_local(_: Kernel, state: LaunchState, __: int, ___: int) -> tuple[str, None]:
@@ -212,6 +234,10 @@ WRONG: Mapping[FaultKind, Wrong] = {
     FaultKind.CLUSTER_RANK: Wrong(_in_no_block, _always("map to a rank below the cluster's blocks")),
     FaultKind.CLUSTER_EXITED: Wrong(
         _in_exited_block, _always("let all blocks of the cluster meet at its barrier before any of them ends")
+    ),
+    FaultKind.BULK_SIZE: Wrong(_bulk_size, _always("copy the rest of the bytes by loads and stores")),
+    FaultKind.BULK_ALIGNMENT: Wrong(
+        _bulk_alignment, _always(f"align variables (`__align__({UNIT_BYTES})`), and offsets into arrays")
     ),
     FaultKind.LOCAL_BOUNDS: Wrong(_outside_local, _always("index within the local array")),
 }

@@ -13,7 +13,7 @@ from triptych.core.checks import VIEWCHECK
 from triptych.core.handles import Handle, Storage
 from triptych.core.launches import Finding
 from triptych.core.memory_access import MemoryAccess
-from triptych.core.plan import Launch
+from triptych.core.plan import Launch, handles_in
 from triptych.gpu.lower.memory_sites import MemorySite
 from triptych.gpu.lower.records import Site
 from triptych.gpu.run.kernel import Kernel
@@ -30,10 +30,10 @@ def passed_views(launch: Launch) -> Mapping[Storage, tuple[int, int]]:
     """The first address and the end of what the launch passes of each storage of which it passes a part alone."""
     found: dict[Storage, tuple[int, int]] = {}
     for argument in launch.arguments:
-        if isinstance(argument, Handle):
-            low, high = _reach(argument)
-            known = found.get(argument.storage, (low, high))
-            found[argument.storage] = min(low, known[0]), max(high, known[1])
+        for handle in handles_in(argument):
+            low, high = _reach(handle)
+            known = found.get(handle.storage, (low, high))
+            found[handle.storage] = min(low, known[0]), max(high, known[1])
     return {storage: view for storage, view in found.items() if view != (storage.address, storage.end)}
 
 

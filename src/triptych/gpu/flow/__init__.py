@@ -5,7 +5,9 @@ from triptych.gpu.flow.find_dominators import find_dominators, find_postdominato
 from triptych.gpu.flow.find_functions import code_addresses, reachable_functions
 from triptych.gpu.flow.find_liveness import Liveness, find_liveness
 from triptych.gpu.flow.find_loops import Loop, find_loops
+from triptych.gpu.flow.find_standing_waits import find_standing_waits
 from triptych.gpu.flow.find_uniform_registers import find_uniform_registers
+from triptych.gpu.flow.find_unordered_products import Disorder, UnorderedProduct, find_unordered_products
 from triptych.gpu.flow.find_waits import find_waits
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks
 from triptych.gpu.flow.join_functions import JoinedKernel, extend_liveness, find_links, join_functions
@@ -14,12 +16,14 @@ from triptych.gpu.flow.split_blocks import SplitGraph, split_at_syncs, split_blo
 
 __all__ = [
     "Block",
+    "Disorder",
     "FlowGraph",
     "JoinedKernel",
     "Liveness",
     "Loop",
     "OrderedGraph",
     "SplitGraph",
+    "UnorderedProduct",
     "build_blocks",
     "code_addresses",
     "connect_blocks",
@@ -29,7 +33,9 @@ __all__ = [
     "find_liveness",
     "find_loops",
     "find_postdominators",
+    "find_standing_waits",
     "find_uniform_registers",
+    "find_unordered_products",
     "find_waits",
     "join_functions",
     "order_blocks",

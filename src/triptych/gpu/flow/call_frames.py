@@ -14,7 +14,7 @@ from triptych.gpu.flow.build_blocks import build_blocks
 from triptych.gpu.flow.find_functions import Call, CallGraph, pack
 from triptych.gpu.flow.find_liveness import find_liveness
 from triptych.gpu.flow.graph import instruction_effect
-from triptych.gpu.isa.binding import bind, registers_of
+from triptych.gpu.isa.binding import bind, registers_of, whole_register
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.syntax.ast import Function, Instruction, Label, Symbol
 
@@ -132,7 +132,8 @@ def _find_saved(function: Function, calls: CallGraph) -> dict[int, list[str]]:
         last = block.instructions[-1] if block.instructions else None
         if last is not None and wanted.get(places[id(last)]):
             live = liveness.live_out(block.index) - defines_of(last)
-            saved[places[id(last)]] = [WAY_BACK, *sorted(live & function.registers.keys())]
+            wanted_names = {whole_register(name) for name in live} & function.registers.keys()
+            saved[places[id(last)]] = [WAY_BACK, *sorted(wanted_names)]
     return saved
 
 

@@ -32,7 +32,7 @@ def find_waits(graph: FlowGraph, uses: Registers, defines: Registers) -> frozens
     for block in graph.blocks:
         for successor in block.successors:
             if successor <= block.index:
-                cycle = _Cycle(graph, (block.index, successor), uses, defines)
+                cycle = Cycle(graph, (block.index, successor), uses, defines)
                 if not seen.isdisjoint(cycle.body) and cycle.waits():
                     found.add((block.index, successor))
     return frozenset(found)
@@ -48,10 +48,11 @@ def _observes(instruction: Instruction) -> Observation:
     return form.observes
 
 
-class _Cycle:
+class Cycle:
     """The blocks from which a back edge is reached without passing its target."""
 
     def __init__(self, graph: FlowGraph, edge: Edge, uses: Registers, defines: Registers) -> None:
+        """Finds the blocks; `uses` and `defines` say what an instruction reads and writes."""
         self.graph = graph
         self.uses = uses
         self.defines = defines
@@ -82,7 +83,7 @@ class _Cycle:
 
     def _reaches_an_exit(self, tainted: set[str], instructions: Sequence[Instruction]) -> bool:
         controlled: set[int] = set()
-        meetings = self._find_meetings()
+        meetings = self.find_meetings()
         branches = [b for b in self.body if len(self.graph.successors[b]) > 1]
         size = -1
         while size != len(tainted) + len(controlled):
@@ -94,13 +95,13 @@ class _Cycle:
                 if not tainted.isdisjoint(self.uses(self.graph.blocks[branch].instructions[-1])):
                     if branch in self.exits:
                         return True
-                    controlled |= self._controlled_by(branch, meetings[branch])
+                    controlled |= self.controlled_by(branch, meetings[branch])
             for block in controlled:
                 for i in self.graph.blocks[block].instructions:
                     tainted.update(self.defines(i))
         return not self.exits.isdisjoint(controlled)
 
-    def _find_meetings(self) -> Mapping[int, int | None]:
+    def find_meetings(self) -> Mapping[int, int | None]:
         """The block that all ways from each block through the rest of an iteration meet at, None: none does."""
         blocks = sorted(self.body)
         places = {block: place for place, block in enumerate(blocks) if block != self.header}
@@ -113,7 +114,7 @@ class _Cycle:
         tree = find_tree(before, [*ways, []], end)
         return {block: blocks[tree[place]] if 0 <= tree[place] < end else None for place, block in enumerate(blocks)}
 
-    def _controlled_by(self, branch: int, meeting: int | None) -> set[int]:
+    def controlled_by(self, branch: int, meeting: int | None) -> set[int]:
         """The loop's blocks between a branch and where its ways meet again."""
         found: set[int] = set()
         stack = list(self.graph.successors[branch])

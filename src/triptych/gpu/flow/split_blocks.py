@@ -9,7 +9,7 @@ from itertools import pairwise
 from triptych.gpu.flow.find_liveness import Registers
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks
 from triptych.gpu.isa.table import find_form
-from triptych.gpu.syntax.ast import Instruction, Operand, Register
+from triptych.gpu.syntax.ast import Instruction, Integer, Operand, Register
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def split_at_syncs(graph: FlowGraph, defines: Registers) -> SplitGraph:
         together: set[Operand] = set()
         for place, instruction in enumerate(instructions):
             form = find_form(instruction.mnemonic, instruction.modifiers)
-            if form is not None and form.row.has_membermask and instruction.operands:
-                named = instruction.operands[-1]
+            if form is not None and form.row.names_lanes and (instruction.operands or form.row.takes_whole_warp):
+                named = instruction.operands[-1] if form.row.has_membermask else Integer(-1)
                 if named not in together:
                     found.append(place)
                     together = {named}

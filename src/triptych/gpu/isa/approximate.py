@@ -62,7 +62,9 @@ def ex2_narrow(m: Machine[V], f: Form, a: V) -> V:
 
 
 row("ex2.approx.type d, a", types="f16 f16x2", section="9.7.4.10", pipe=Pipe.SPECIAL, flops=1)(ex2_narrow)
-row("ex2.approx.ftz.type d, a", types="bf16 bf16x2", section="9.7.4.10", pipe=Pipe.SPECIAL, flops=1)(ex2_narrow)
+row(
+    "ex2.approx.ftz.type d, a", types="bf16 bf16x2", section="9.7.4.10", pipe=Pipe.SPECIAL, flops=1, needs="sm_90"
+)(ex2_narrow)  # fmt: skip
 
 
 _LOG_TERMS = [2 / math.log(2) / (2 * k + 1) for k in range(6, -1, -1)]
@@ -192,7 +194,10 @@ def tanh(m: Machine[V], f: Form, a: V) -> V:
     return _tanh(m, a)
 
 
-@row("tanh.approx.type d, a", types="f16 f16x2 bf16 bf16x2", section="9.7.4.9", pipe=Pipe.SPECIAL, flops=1)
+@row(
+    "tanh.approx.type d, a", types="f16 f16x2 bf16 bf16x2", section="9.7.4.9", pipe=Pipe.SPECIAL, flops=1,
+    needs=dict.fromkeys(("bf16", "bf16x2"), "sm_90"),
+)  # fmt: skip
 def tanh_narrow(m: Machine[V], f: Form, a: V) -> V:
     """d = tanh a."""
 

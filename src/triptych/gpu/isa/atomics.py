@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from functools import partial
 
 from triptych.gpu.isa.effects import Effect
-from triptych.gpu.isa.machine import Machine, V
+from triptych.gpu.isa.machine import PAIRED_CAS, Machine, V
 from triptych.gpu.isa.narrow import halves_of, join_halves
+from triptych.gpu.isa.restrictions import Restriction
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import packed_element
 
 _ORDERS = {"atom": "relaxed acquire release acq_rel", "red": "relaxed release"}
 _COMMON = {"scope": "cta cluster gpu sys", "space": "global shared shared::cta shared::cluster"}
+_NEEDS = {
+    "L2::cache_hint": "sm_80",
+    **dict.fromkeys(("cluster", "shared::cluster", "b128", "bf16", "bf16x2", "v2", "v4", "v8"), "sm_90"),
+}
+_HINT_RULES = (Restriction(frozenset(("L2::cache_hint",)), spaces=frozenset(("", "global"))),)
 _PREFIX = "{.order}{.scope}{.space}"
 _OPERATIONS = (
     ("add", "u32 s32 u64 f32 f64"),
@@ -30,8 +36,9 @@ _VECTORS = (
 
 def _update(m: Machine[V], f: Form, address: V, b: Sequence[V]) -> Sequence[V]:
     """The old elements at the address, each of which becomes (element operation b); pairs are two elements."""
-    t, operation = packed_element(f.type), f.operation
-    if t is f.type:
+    kind, operation = f.words[0], f.operation
+    t = packed_element(kind)
+    if t is kind:
         return m.atomic(f.space, operation, t, address, b)
     halves = [half for pair in b for half in halves_of(m, pair)]
     old = m.atomic(f.space, operation, t, address, halves)
@@ -40,7 +47,7 @@ def _update(m: Machine[V], f: Form, address: V, b: Sequence[V]) -> Sequence[V]:
 
 def atom(m: Machine[V], f: Form, address: V, *b: V) -> Sequence[V]:
     """d = the element (or elements) at the address, which becomes (element operation b)."""
-    return _update(m, f, address, b[: f.elements])
+    return _update(m, f, address, b[: f.words[1]])
 
 
 def red(m: Machine[V], f: Form, address: V, *b: V) -> None:
@@ -48,16 +55,17 @@ def red(m: Machine[V], f: Form, address: V, *b: V) -> None:
     _update(m, f, address, b[: f.elements])
 
 
-def atom_cas(m: Machine[V], f: Form, address: V, b: V, c: V) -> Sequence[V]:
+def atom_cas(m: Machine[V], f: Form, address: V, *operands: V) -> Sequence[V]:
     """d = the element at the address, which becomes c where it was b."""
-    return m.atomic(f.space, f.operation, f.type, address, (b, c))
+    kind, count = f.words
+    return m.atomic(f.space, f.operation, kind, address, operands[: 2 * count])
 
 
-_row = partial(row, pipe=Pipe.LOAD_STORE, effect=Effect.ATOMIC)
+_row = partial(row, pipe=Pipe.LOAD_STORE, effect=Effect.ATOMIC, needs=_NEEDS, restrictions=_HINT_RULES)
 for _name, _target, _section, _meaning in (("atom", "d{}, ", "9.7.13.5", atom), ("red", "", "9.7.13.6", red)):
     _groups = _COMMON | {"order": _ORDERS[_name]}
     for _hint, _policy in (("", ""), (".L2::cache_hint", ", policy:b64")):
-        _exchanges = (("exch", "b32 b64"),) if _name == "atom" else ()
+        _exchanges = (("exch", "b32 b64 b128"),) if _name == "atom" else ()
         for _names, _types in (*_OPERATIONS, *_exchanges):
             _row(
                 f"{_name}{_PREFIX}.operation{_hint}.type {_target.format('')}[a]:u64, b{_policy}",
@@ -73,7 +81,8 @@ for _name, _target, _section, _meaning in (("atom", "d{}, ", "9.7.13.5", atom), 
                 types=_types, section=_section,
                 groups=_groups | {"space": "global", "vec": _counts, "operation": _names},
             )(_meaning)  # fmt: skip
-_row(
-    f"atom{_PREFIX}.cas.type d, [a]:u64, b, c",
-    types="b16 b32 b64", groups=_COMMON | {"order": _ORDERS["atom"]}, section="9.7.13.5", operation="cas",
-)(atom_cas)  # fmt: skip
+for _types, _operation in (("b16 b32 b64", "cas"), ("b128", PAIRED_CAS)):
+    _row(
+        f"atom{_PREFIX}.cas.type d, [a]:u64, b, c",
+        types=_types, groups=_COMMON | {"order": _ORDERS["atom"]}, section="9.7.13.5", operation=_operation,
+    )(atom_cas)  # fmt: skip

@@ -10,7 +10,7 @@ from triptych.gpu.isa.calls import HOST_FUNCTIONS, HostFunction, is_host_call
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.special_registers import RESERVED_SHARED
 from triptych.gpu.isa.table import Form, OperandSlot, find_form
-from triptych.gpu.isa.types import U32, ScalarType
+from triptych.gpu.isa.types import B64, B128, U32, ScalarType
 from triptych.gpu.syntax.ast import (
     Address,
     AddressList,
@@ -31,9 +31,20 @@ CARRY = "%cc.cf"
 """The carry flag of extended-precision arithmetic (PTX manual, 9.7.2): a register that rows imply."""
 
 
+_HALVES = ("#low", "#high")
+"""What the names of a 128-bit register's halves end with: all behind binding knows such a register by these alone."""
+
+
 def with_implied_registers(function: Function) -> Function:
-    """The function with the registers declared that its instructions may imply."""
-    return replace(function, registers={**function.registers, CARRY: "pred"})
+    """The function with the registers declared that its instructions may imply, and the halves of 128-bit ones."""
+    wide = (name for name, kind in function.registers.items() if kind == B128.name)
+    halves = {name + half: B64.name for name in wide for half in _HALVES}
+    return replace(function, registers={**function.registers, **halves, CARRY: "pred"})
+
+
+def whole_register(name: str) -> str:
+    """The register that a name, of a half of it maybe, is of."""
+    return name.partition("#")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,9 @@ class Bound:
     type: ScalarType
     is_address: bool = False
     may_be_packed: bool = False
+
+
+_ALL_LANES = Bound(Integer(-1), U32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +91,9 @@ class BoundInstruction:
 
     @property
     def membermask(self) -> Bound | None:
-        """The operand that names the lanes that take part."""
+        """The operand that names the lanes that take part; all, of an instruction of the whole warp."""
+        if self.form.row.takes_whole_warp:
+            return _ALL_LANES
         return self.sources[-1] if self.form.row.has_membermask else None
 
     @property
@@ -129,12 +145,9 @@ def registers_of(operand: Operand) -> Iterator[str]:
             return
 
 
-_TENSOR_CORES = (
-    "tensor cores are not supported; Triton's tl.dot does without them where it compiles for sm_75 (--target)"
-)
 WAYS_ROUND: Mapping[str, str] = {
-    **dict.fromkeys(("mma", "wgmma"), _TENSOR_CORES),
-    "stmatrix": "Triton does without it where it compiles for sm_80 (--target)",
+    "multimem": "it reduces over the memory of several GPUs, of which there is one here",
+    "tcgen05": "Triton's tl.dot does without it where it compiles for sm_90 or lower (--target)",
 }
 """What to do without instructions that have no row, by mnemonic."""
 
@@ -148,9 +161,26 @@ def _error(instruction: Instruction, what: str) -> UnsupportedInstruction:
     )
 
 
+def _halves_of(operand: Operand) -> Iterator[Operand]:
+    """The low and the high half of an operand of 128 bits; of what is none, the operand itself."""
+    match operand:
+        case Register(name):
+            yield from (Register(name + half) for half in _HALVES)
+        case Vector((low, high)):
+            yield from (low, high)
+        case Vector((first, second, third, fourth)):
+            yield from (Vector((first, second)), Vector((third, fourth)))
+        case Sink():
+            yield from (operand, operand)
+        case _:
+            yield operand
+
+
 def _elements(operand: Operand, slot: OperandSlot, form: Form) -> Iterator[Bound]:
     kind = form.operand_type(slot)
-    if isinstance(operand, Vector) and slot.may_be_vector:
+    if kind is B128 and not slot.is_address and (slot.may_be_packed or not isinstance(operand, Vector)):
+        yield from (Bound(half, B64, may_be_packed=slot.may_be_packed) for half in _halves_of(operand))
+    elif isinstance(operand, Vector) and slot.may_be_vector:
         yield from (Bound(element, kind) for element in operand.elements)
     else:
         yield Bound(operand, kind, slot.is_address, slot.may_be_packed)
@@ -172,12 +202,23 @@ def bind(instruction: Instruction) -> BoundInstruction:
         return BoundInstruction(instruction, form, (), tuple(Bound(o, U32) for o in index))
     destinations: list[Bound] = []
     sources: list[Bound] = []
-    given = list(_flatten_pairs(instruction, form))
-    for slot, operand in _assign(instruction, form, given):
-        target = destinations if slot.is_destination else sources
-        target += [] if operand is None else list(_elements(operand, slot, form))
+    present: set[str] = set()
+    given = list(_assign(instruction, form, list(_flatten_pairs(instruction, form))))
+    form = replace(
+        form,
+        literals={slot.name: operand.value for slot, operand in given if isinstance(operand, Integer)},
+        vectors=frozenset(slot.name for slot, operand in given if isinstance(operand, Vector) and slot.may_be_vector),
+    )
+    for slot, operand in given:
+        if slot.is_literal and operand is not None and not isinstance(operand, Integer):
+            raise _error(instruction, f"'{instruction.opcode}': the operand '{slot.name}' must be a literal")
+        elements = [] if operand is None else list(_elements(operand, slot, form))
+        destinations += elements if slot.is_destination else []
+        sources += elements if slot.is_read or not slot.is_destination else []
+        present |= {slot.name} if slot.optional and operand is not None else set[str]()
     immediates = tuple(b.operand.value for b in sources if isinstance(b.operand, Integer))
-    return BoundInstruction(instruction, replace(form, immediates=immediates), tuple(destinations), tuple(sources))
+    form = replace(form, immediates=immediates, given=frozenset(present))
+    return BoundInstruction(instruction, form, tuple(destinations), tuple(sources))
 
 
 def reaches_other_blocks(instructions: Iterable[Instruction]) -> bool:
@@ -190,6 +231,13 @@ def bind_in_clusters(instruction: Instruction) -> BoundInstruction:
     """As `bind`, in a kernel that reaches other blocks' shared memory."""
     found = bind(instruction)
     return replace(found, form=replace(found.form, in_clusters=True))
+
+
+def with_numerics(bound: BoundInstruction, numerics: str) -> BoundInstruction:
+    """An instruction whose multiplications of matrices are of an arithmetic of `tensor_numerics.NUMERICS`."""
+    if bound.form.row.product is None or bound.form.numerics == numerics:
+        return bound
+    return replace(bound, form=replace(bound.form, numerics=numerics))
 
 
 def _bind_call(instruction: Instruction, form: Form) -> BoundInstruction:
@@ -213,10 +261,25 @@ def _flatten_pairs(instruction: Instruction, form: Form) -> Iterator[Operand]:
         if isinstance(operand, Pair):
             yield operand.first
             yield operand.second
+        elif isinstance(operand, AddressList) or (isinstance(operand, Vector) and form.row.has_groups):
+            yield from _flatten_group(operand)
         else:
             yield operand
             if paired and position == 0:
                 yield Sink()
+
+
+def _flatten_group(group: AddressList | Vector) -> Iterator[Operand]:
+    """The elements of `{x, y}`, and of `[map, {x, y}]`, the first of which is an address."""
+    elements = group.elements
+    if isinstance(group, AddressList):
+        first, *elements = elements
+        yield Address(first) if isinstance(first, Register | Symbol | Integer) else first
+    for element in elements:
+        if isinstance(element, Vector):
+            yield from element.elements
+        else:
+            yield element
 
 
 def _assign(instruction: Instruction, form: Form, given: list[Operand]) -> Iterator[tuple[OperandSlot, Operand | None]]:
@@ -227,6 +290,8 @@ def _assign(instruction: Instruction, form: Form, given: list[Operand]) -> Itera
         expected = form.row.syntax.partition(" ")[2]
         raise _error(instruction, f"'{instruction.opcode}' takes the operands '{expected}'")
     written, left, needed = iter(given), len(given), least + paired
+    if slots and slots[0].name == "_" and not isinstance(given[0], Sink):
+        raise _error(instruction, f"'{instruction.opcode}' gives nothing: its first operand must be '_'")
     for slot in form.row.operands:
         if slot.implied:
             yield slot, Register(slot.name)

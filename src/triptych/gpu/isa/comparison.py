@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.modifiers import flush, flush_narrow, to_single
@@ -10,6 +10,7 @@ from triptych.gpu.isa.narrow import halves_of, join_halves
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import F32, PRED, U16, ScalarType, packed_element
 
+_NEEDS: Mapping[str, str] = dict.fromkeys(("bf16", "bf16x2"), "sm_90")
 _COMBINE = {"combine": "and or xor"}
 _SIGNED_RELATIONS = "eq ne lt le gt ge"
 _FLOAT_RELATIONS = "eq ne lt le gt ge equ neu ltu leu gtu geu num nan"
@@ -109,12 +110,13 @@ for _c, _combined in (("", ""), (", c:pred", ".combine")):
             row(
                 f"setp.relation{_combined}{_flushes}.type {_targets}, a, b{_c}",
                 types=_kinds, groups=_COMBINE | {"relation": _names}, section=_section(_kinds, 2), pipe=Pipe.INTEGER,
+                needs=_NEEDS,
             )(_meaning)  # fmt: skip
     for (_kinds, _names, _flushes), _targets in _results_of_set():
         row(
             f"set.relation{_combined}{_flushes}.dtype.type d:dtype, a, b{_c}",
             types={"dtype": _targets, "type": _kinds}, groups=_COMBINE | {"relation": _names},
-            section=_section(_kinds, 1), pipe=Pipe.INTEGER,
+            section=_section(_kinds, 1), pipe=Pipe.INTEGER, needs=_NEEDS,
         )(set_pair if _kinds.endswith("x2") else set_)  # fmt: skip
 
 

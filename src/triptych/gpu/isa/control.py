@@ -20,12 +20,16 @@ def _control(
     groups: Mapping[str, str] | None = None,
     *,
     aligned: bool = False,
+    needs: str = "",
 ) -> None:
     def carried_out_by_the_executor(m: Machine[V], f: Form) -> None:
         raise AssertionError(f"{syntax} has no meaning over the primitives")
 
     carried_out_by_the_executor.__doc__ = summary
-    add = row(syntax, section=section, pipe=Pipe.CONTROL, effect=effect, counts=counts, groups=groups, aligned=aligned)
+    add = row(
+        syntax, section=section, pipe=Pipe.CONTROL, effect=effect, counts=counts, groups=groups, aligned=aligned,
+        needs=needs,
+    )  # fmt: skip
     add(carried_out_by_the_executor)
 
 
@@ -60,9 +64,11 @@ for _name, _aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
 _control(
     "barrier.cluster.arrive{.order}{.aligned}", "9.7.13.3", "Counts as arrived at the cluster's barrier.",
     Effect.CLUSTER_ARRIVAL, "barriers", {"order": "release relaxed"},
+    needs="sm_90",
 )  # fmt: skip
 _control(
     "barrier.cluster.wait{.acquire}{.aligned}", "9.7.13.3",
     "Waits until all threads of the cluster have arrived, as this one has.", Effect.CLUSTER_WAIT, "barriers",
+    needs="sm_90",
 )  # fmt: skip
 _control("bar.warp.sync membermask:u32", "9.7.13.2", _LANES, Effect.WARP_BARRIER, "barriers")

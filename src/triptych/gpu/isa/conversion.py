@@ -8,6 +8,7 @@ from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.modifiers import (
     clamp_negative,
     flush,
+    flush_below,
     from_single,
     narrow_infinity,
     saturate,
@@ -22,6 +23,7 @@ _cvt = partial(row, section="9.7.9.21", pipe=Pipe.CONVERT, wider_registers=True)
 _INTEGERS = "u8 u16 u32 u64 s8 s16 s32 s64"
 _INTEGRAL = {"integral": "rni rzi rmi rpi"}
 _ROUNDINGS = {"rnd": "rn rz rm rp"}
+_BRAIN = {"bf16": "sm_90"}
 _TO_NARROW = {"rnd": "rn rz"}
 
 
@@ -64,7 +66,7 @@ def cvt_to_integer(m: Machine[V], f: Form, a: V) -> V:
 for _modifiers, _sources in (("{.ftz}{.sat}", "f32"), ("{.sat}", "f16 f64"), ("", "bf16")):
     _cvt(
         f"cvt.integral{_modifiers}.dtype.atype d:dtype, a:atype",
-        types={"dtype": _INTEGERS, "atype": _sources}, groups=_INTEGRAL,
+        types={"dtype": _INTEGERS, "atype": _sources}, groups=_INTEGRAL, needs=_BRAIN,
     )(cvt_to_integer)  # fmt: skip
 
 
@@ -116,7 +118,7 @@ def cvt_integer_to_narrow(m: Machine[V], f: Form, a: V) -> V:
 for _modifiers, _name in (("{.sat}", "f16"), ("", "bf16")):
     _cvt(
         f"cvt.rnd{_modifiers}.dtype.atype d:dtype, a:atype",
-        types={"dtype": _name, "atype": _INTEGERS}, groups=_ROUNDINGS,
+        types={"dtype": _name, "atype": _INTEGERS}, groups=_ROUNDINGS, needs=_BRAIN,
     )(cvt_integer_to_narrow)  # fmt: skip
 
 
@@ -127,7 +129,10 @@ def cvt_to_single(m: Machine[V], f: Form, a: V) -> V:
 
 
 _cvt("cvt{.ftz}{.sat}.f32.atype d:type, a:atype", types={"atype": "f32 f16"})(cvt_to_single)
-_cvt("cvt{.ftz}.f32.atype d:type, a:atype", types={"atype": "bf16"})(cvt_to_single)
+_cvt(
+    "cvt{.rnd}{.ftz}.f32.atype d:type, a:atype",
+    types={"atype": "bf16"}, groups=_ROUNDINGS, needs={"": "sm_80", "ftz": "sm_90"},
+)(cvt_to_single)  # fmt: skip
 
 
 @_cvt("cvt{.ftz}{.sat}.f64.f32 d:f64, a:f32")
@@ -145,7 +150,9 @@ def cvt_to_double(m: Machine[V], f: Form, a: V) -> V:
 
 
 _cvt("cvt{.sat}.f64.atype d:type, a:atype", types={"atype": "f64 f16"})(cvt_to_double)
-_cvt("cvt.f64.atype d:type, a:atype", types={"atype": "bf16"})(cvt_to_double)
+_cvt(
+    "cvt{.rnd}.f64.atype d:type, a:atype", types={"atype": "bf16"}, groups=_ROUNDINGS, needs=_BRAIN
+)(cvt_to_double)  # fmt: skip
 
 
 def cvt_round_integral(m: Machine[V], f: Form, a: V) -> V:
@@ -158,16 +165,27 @@ def cvt_round_integral(m: Machine[V], f: Form, a: V) -> V:
 
 for _name, _modifiers in (("f32", "{.ftz}{.sat}"), ("f64", "{.sat}"), ("f16", "{.sat}"), ("bf16", "")):
     _cvt(
-        f"cvt.integral{_modifiers}.{_name}.{_name} d, a", groups=_INTEGRAL
+        f"cvt.integral{_modifiers}.{_name}.{_name} d, a", groups=_INTEGRAL, needs=_BRAIN
     )(cvt_round_integral)  # fmt: skip
 
 
 @_cvt("cvt.rnd{.ftz}{.sat}.f32.f64 d:f32, a:f64", groups=_ROUNDINGS)
 def cvt_double_to_single(m: Machine[V], f: Form, a: V) -> V:
-    """d = a rounded to single precision."""
+    """d = a rounded to single precision; `.ftz` looks for underflow before it is rounded to a subnormal."""
+    single = _rounded_single(m, f, a)
+    if f.has("ftz"):
+        larger = _rounded_single(m, f, m.float_mul(F64, a, m.constant(F64, _SCALE)))
+        single = flush_below(m, single, 2.0**-126 * _SCALE, larger)
+    return saturate(m, f, single)
+
+
+_SCALE = 2.0**24
+"""What makes normal numbers of all singles."""
+
+
+def _rounded_single(m: Machine[V], f: Form, a: V) -> V:
     mode = f.get("rnd")
-    narrow = m.resize_float(F64, F32, a) if mode == "rn" else directed_single(m, mode, a, m.constant(F64, 0.0))
-    return saturate(m, f, flush(m, f, narrow))
+    return m.resize_float(F64, F32, a) if mode == "rn" else directed_single(m, mode, a, m.constant(F64, 0.0))
 
 
 def cvt_narrow(m: Machine[V], f: Form, a: V) -> V:
@@ -192,23 +210,23 @@ def _upper_digits(m: Machine[V], target: ScalarType, bits: V) -> V:
     return m.bit_or(U16, m.bit_or(U16, m.bit_and(U16, shifted, m.constant(U16, (1 << digits) - 1)), quiet), sign)
 
 
-for _modifiers, _targets, _sources, _modes in (
-    ("{.ftz}{.sat}", "f16", "f32", _ROUNDINGS),
-    ("{.ftz}", "bf16", "f32", _ROUNDINGS),
-    (".relu", "f16 bf16", "f32", _TO_NARROW),
-    ("{.sat}", "f16", "f64", _ROUNDINGS),
-    ("", "bf16", "f16 f64", _ROUNDINGS),
-    ("", "f16", "bf16", _ROUNDINGS),
+for _modifiers, _targets, _sources, _modes, _need in (
+    ("{.ftz}{.sat}", "f16", "f32", _ROUNDINGS, ""),
+    ("{.ftz}", "bf16", "f32", _ROUNDINGS, "sm_80"),
+    (".relu", "f16 bf16", "f32", _TO_NARROW, "sm_80"),
+    ("{.sat}", "f16", "f64", _ROUNDINGS, ""),
+    ("", "bf16", "f16 f64", _ROUNDINGS, "sm_90"),
+    ("", "f16", "bf16", _ROUNDINGS, "sm_90"),
 ):
     _cvt(
         f"cvt.rnd{_modifiers}.dtype.atype d:dtype, a:atype",
-        types={"dtype": _targets, "atype": _sources}, groups=_modes,
+        types={"dtype": _targets, "atype": _sources}, groups=_modes, needs=_need,
     )(cvt_narrow)  # fmt: skip
 
 
 @_cvt(
     "cvt.rnd{.relu}.dtype.f32 d:dtype, a:f32, b:f32",
-    types={"dtype": "f16x2 bf16x2"}, groups=_TO_NARROW,
+    types={"dtype": "f16x2 bf16x2"}, groups=_TO_NARROW, needs="sm_80",
 )  # fmt: skip
 def cvt_pack(m: Machine[V], f: Form, a: V, b: V) -> V:
     """d = a in the upper half, b in the lower, each rounded."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
+from typing import Any
 
 from triptych.core.memory_access import Access
-from triptych.gpu.isa.spaces import GLOBAL, SHARED, Space
+from triptych.gpu.isa.spaces import ASYNCHRONOUS, CLUSTER, GLOBAL, SHARED, TENSOR_SHARED, Space
 
 
 class Observation(Enum):
@@ -49,8 +51,19 @@ class Facts:
     """Bytes that one lane moves; 0: its elements, or what an operand says (`size_operand`)."""
     unit_bytes: int = 0
     """Bytes of the words that it moves; 0: those of an element."""
+    is_bulk: bool = False
+    """Whether a lane moves any number of bytes, and a helper of its own serves it, which makes all its accesses."""
+    copies_boxes: bool = False
+    """Whether a lane copies a box of a tensor, as a tensor map says; a helper of its own serves it, as before."""
+    follows_descriptors: bool = False
+    """Whether the warp reads matrices as descriptors say; a helper of its own serves it, as before."""
+    completes: bool = False
+    """Whether it may complete transactions of an mbarrier."""
     size_operand: bool = False
     """Whether the third source, a literal, says how many bytes a lane moves."""
+    generic: tuple[Space, Space] | None = None
+    """The space that an address without a space in the opcode must lie in, where that is not all that generic ones
+    reach: in most kernels, and in those that make addresses of other blocks' shared memory."""
     observes: Observation = Observation.NOTHING
     """Of a row that does not say otherwise."""
     orders: bool = False
@@ -72,6 +85,10 @@ class Facts:
     """Whether its last operand is a predicate of which all threads at the barrier get the combination."""
 
 
+_BOXES: Mapping[str, Any] = {"copies_boxes": True, "lane_bytes": 16, "has_destination": False}
+_BULK: Mapping[str, Any] = {"is_bulk": True, "completes": True, "lane_bytes": 16, "has_destination": False}
+
+
 class Effect(Facts, Enum):
     """What an instruction does beyond computing its destinations from its sources; the columns are those of `Facts`."""
 
@@ -80,12 +97,50 @@ class Effect(Facts, Enum):
     LOAD_MATRIX = Facts(accesses=((SHARED, "load"),), lane_bytes=16, unit_bytes=4)
     """A load in which lanes give addresses for each other (`ldmatrix`)."""
     STORE = Facts(accesses=((None, "store"),), has_destination=False)
+    STORE_MATRIX = Facts(accesses=((SHARED, "store"),), lane_bytes=16, unit_bytes=4, has_destination=False)
+    """The other way round (`stmatrix`)."""
+    LOAD_FRAGMENT = Facts(accesses=((None, "load"),), observes=Observation.WEAK)
+    """Loads, of each lane its elements of a matrix at the address that all give (`wmma.load`)."""
+    STORE_FRAGMENT = Facts(accesses=((None, "store"),), has_destination=False)
     ATOMIC = Facts(accesses=((None, "atomic"),), observes=Observation.STRONG)
     COPY = Facts(accesses=((GLOBAL, "load"), (SHARED, "store")), unit_bytes=4, size_operand=True, has_destination=False)
     """From global to shared memory."""
+    MBARRIER = Facts(accesses=((None, "atomic"),), generic=(SHARED, SHARED))
+    """Changes an mbarrier of the block (`mbarrier_object.py`)."""
+    MBARRIER_REMOTE = Facts(accesses=((None, "atomic"),), generic=(SHARED, CLUSTER))
+    """Changes an mbarrier that may be of another block of the cluster."""
+    MBARRIER_TEST = Facts(accesses=((None, "atomic"),), generic=(SHARED, SHARED), observes=Observation.STRONG)
+    """Tells whether a phase of an mbarrier of the block has ended."""
+    BULK_LOAD = Facts(**_BULK, accesses=((GLOBAL, "load"), (ASYNCHRONOUS, "store")))
+    """A copy of any size by one thread, from global to shared memory (`bulk.py`)."""
+    BULK_STORE = Facts(**_BULK, accesses=((ASYNCHRONOUS, "load"), (GLOBAL, "store")))
+    BULK_EXCHANGE = Facts(**_BULK, accesses=((ASYNCHRONOUS, "load"), (ASYNCHRONOUS, "store")))
+    BULK_REDUCTION = Facts(**_BULK, accesses=((ASYNCHRONOUS, "load"), (GLOBAL, "atomic")))
+    BULK_EXCHANGED_REDUCTION = Facts(**_BULK, accesses=((ASYNCHRONOUS, "load"), (ASYNCHRONOUS, "atomic")))
+    STORE_ASYNC = Facts(accesses=((ASYNCHRONOUS, "store"),), completes=True, has_destination=False)
+    """A store that completes transactions of an mbarrier."""
+    REDUCTION_ASYNC = Facts(accesses=((ASYNCHRONOUS, "atomic"),), completes=True, has_destination=False)
+    TENSOR_LOAD = Facts(**_BOXES, completes=True, accesses=((GLOBAL, "load"), (ASYNCHRONOUS, "store")))
+    """A copy of a box of a tensor by one thread, from global to shared memory (`tensor_copy.py`)."""
+    TENSOR_STORE = Facts(**_BOXES, accesses=((ASYNCHRONOUS, "load"), (GLOBAL, "store")))
+    TENSOR_REDUCTION = Facts(**_BOXES, accesses=((ASYNCHRONOUS, "load"), (GLOBAL, "atomic")))
+    COPY_MAP = Facts(accesses=((SHARED, "load"), (GLOBAL, "store")), lane_bytes=4, unit_bytes=4, has_destination=False)
+    """The lanes of a warp copy a tensor map from shared to global memory, a word each."""
+    STORE_FIELD = Facts(accesses=((None, "store"),), has_destination=False)
+    """A store of a field of a tensor map."""
     ORDER = Facts(orders=True, has_destination=False)
     WARP = Facts()
     """Lanes of the warp exchange values."""
+    MULTIPLY = Facts()
+    """The warp multiplies matrices that its lanes hold together."""
+    MULTIPLY_GROUP = Facts(accesses=((TENSOR_SHARED, "load"),), follows_descriptors=True, lane_bytes=16)
+    """Four warps multiply matrices that lie in shared memory (`wgmma.py`)."""
+    FENCE_PRODUCTS = Facts(has_destination=False)
+    """What registers hold is there for such multiplications; as they are done at once, there is nothing to do."""
+    COMMIT_PRODUCTS = Facts(has_destination=False)
+    """Makes a group of those since the last one."""
+    AWAIT_PRODUCTS = Facts(has_destination=False)
+    """Waits until so many groups at most are not complete."""
     WARP_BARRIER = Facts(carrier=Carrier.MEETING, has_destination=False)
     BLOCK_BARRIER = Facts(carrier=Carrier.BLOCK_END, has_destination=False, is_block_barrier=True, waits=True)
     BLOCK_REDUCTION = Facts(carrier=Carrier.BLOCK_END, is_block_barrier=True, waits=True, combines=True)
@@ -128,4 +183,4 @@ class Effect(Facts, Enum):
     @property
     def writes(self) -> bool:
         """Whether it changes memory."""
-        return any(kind != "load" for _, kind in self.accesses)
+        return self is not Effect.MBARRIER_TEST and any(kind != "load" for _, kind in self.accesses)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from triptych.gpu.isa.integer import clamp_to_s32
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.narrow import either
@@ -180,7 +182,8 @@ def max_pair(m: Machine[V], f: Form, a: V, b: V) -> V:
     return either(m, f, larger, a, b)
 
 
-row("add.type d, a, b", types="u16x2 s16x2", section="9.7.1.1", pipe=Pipe.INTEGER)(add_pair)
+_pairs = partial(row, pipe=Pipe.INTEGER, needs="sm_90")
+_pairs("add.type d, a, b", types="u16x2 s16x2", section="9.7.1.1")(add_pair)
 for _syntax, _types in (("{}.type d, a, b", "u16x2 s16x2"), ("{}.relu.type d, a, b", "s16x2 s32")):
-    row(_syntax.format("min"), types=_types, section="9.7.1.12", pipe=Pipe.INTEGER)(min_pair)
-    row(_syntax.format("max"), types=_types, section="9.7.1.13", pipe=Pipe.INTEGER)(max_pair)
+    _pairs(_syntax.format("min"), types=_types, section="9.7.1.12")(min_pair)
+    _pairs(_syntax.format("max"), types=_types, section="9.7.1.13")(max_pair)

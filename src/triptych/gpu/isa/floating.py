@@ -204,18 +204,32 @@ def pick(m: Machine[V], f: Form, t: ScalarType, a: V, b: V, *, larger: bool) -> 
     return m.select(t, m.compare(t, "nan", picked, picked), picked, signed)
 
 
-def min_float(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = the smaller number; under `.xorsign.abs` of the magnitudes, with the sign of the product."""
-    return pick(m, f, f.type, flush(m, f, a), flush(m, f, b), larger=False)
+def _pick_of_all(m: Machine[V], f: Form, operands: tuple[V, ...], *, larger: bool) -> V:
+    """The smallest or largest of two or three; of their magnitudes under `.abs` alone."""
+    t = f.type
+    first, *rest = (flush(m, f, a) for a in operands)
+    if f.has("abs") and not f.has("xorsign"):
+        first, *rest = (m.float_magnitude(t, a) for a in (first, *rest))
+    for other in rest:
+        first = pick(m, f, t, first, other, larger=larger)
+    return first
 
 
-def max_float(m: Machine[V], f: Form, a: V, b: V) -> V:
-    """d = the larger number; under `.xorsign.abs` of the magnitudes, with the sign of the product."""
-    return pick(m, f, f.type, flush(m, f, a), flush(m, f, b), larger=True)
+def min_float(m: Machine[V], f: Form, *operands: V) -> V:
+    """d = the smallest number; of the magnitudes under `.abs`, with the sign of their product under `.xorsign`."""
+    return _pick_of_all(m, f, operands, larger=False)
 
 
-for _modifiers, _pipe in (
-    ("{.ftz}{.nan}.f32", Pipe.FP32), ("{.ftz}{.nan}.xorsign.abs.f32", Pipe.FP32), (".f64", Pipe.FP64),
-):  # fmt: skip
-    row(f"min{_modifiers} d, a, b", groups=EXTREMES, section="9.7.3.11", pipe=_pipe)(min_float)
-    row(f"max{_modifiers} d, a, b", groups=EXTREMES, section="9.7.3.12", pipe=_pipe)(max_float)
+def max_float(m: Machine[V], f: Form, *operands: V) -> V:
+    """d = the largest number; of the magnitudes under `.abs`, with the sign of their product under `.xorsign`."""
+    return _pick_of_all(m, f, operands, larger=True)
+
+
+for _syntax, _pipe, _need in (
+    ("{.ftz}{.nan}.f32 d, a, b, c?", Pipe.FP32, {"NaN": "sm_80", "c": "sm_100"}),
+    ("{.ftz}{.nan}.abs.f32 d, a, b, c", Pipe.FP32, "sm_100"),
+    ("{.ftz}{.nan}.xorsign.abs.f32 d, a, b", Pipe.FP32, "sm_86"),
+    (".f64 d, a, b", Pipe.FP64, ""),
+):
+    row(f"min{_syntax}", groups=EXTREMES, section="9.7.3.11", pipe=_pipe, needs=_need)(min_float)
+    row(f"max{_syntax}", groups=EXTREMES, section="9.7.3.12", pipe=_pipe, needs=_need)(max_float)

@@ -10,10 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from triptych.gpu.isa.bulk_copy import BulkCopy
+from triptych.gpu.isa.fragments import Product
+from triptych.gpu.isa.matrix_descriptors import GroupProduct
 from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.types import ScalarType
+from triptych.gpu.tensor_map import TensorCopy
 
 V = TypeVar("V")
+PAIRED_CAS = "cas2"
+"""The atomic operation that compares and swaps two neighbouring elements together."""
 
 
 class Machine(Protocol[V]):
@@ -173,7 +179,7 @@ class Machine(Protocol[V]):
         """Read, change and write elements for each active lane, in ascending order; gives the old values.
 
         There are as many neighbouring elements as operands, but `cas` changes one: to the second operand where it was
-        the first.
+        the first; and `cas2` (`PAIRED_CAS`) two: to the last two operands where they were the first two.
         """
         ...
 
@@ -181,8 +187,55 @@ class Machine(Protocol[V]):
         """`size` bytes for each active lane from global to shared memory; from `source_size` (u32) on, zeros."""
         ...
 
+    def copy_bulk(self, copy: BulkCopy, target: V, source: V, size: V, barrier: V, blocks: V) -> None:
+        """`size` (u32) bytes for each active lane, and their completion at an mbarrier, where the copy signals one.
+
+        Addresses are those of the copy's spaces, the mbarrier's and the target's of shared memory may name a block of
+        the cluster; of a multicast the places are the same in each block whose rank is a bit of `blocks` (u32).
+        """
+        ...
+
+    def copy_tensor(
+        self,
+        copy: TensorCopy,
+        tensor_map: V,
+        coordinates: Sequence[V],
+        shared: V,
+        offsets: Sequence[V],
+        barrier: V | None,
+        blocks: V | None,
+    ) -> None:
+        """A box of a tensor for each active lane, and the completion of its bytes at an mbarrier, of a load.
+
+        Args:
+            copy: what is done.
+            tensor_map: generic addresses of tensor maps.
+            coordinates: s32, of the innermost axis first.
+            shared: the box's place in shared memory; of a load it may name a block of the cluster, as the mbarrier's.
+            offsets: u32, of a load of columns.
+            barrier: the mbarrier's place, of a load.
+            blocks: u32, of a multicast: the places are the same in each block whose rank is a bit of it.
+        """
+        ...
+
+    def copy_tensor_map(self, target: V, source: V) -> None:
+        """The 128 bytes of a tensor map from shared to global memory, by all lanes of the warp."""
+        ...
+
+    def move_address(self, address: V, distance: int) -> V:
+        """The address so many bytes on."""
+        ...
+
+    def complete(self, barrier: V, amount: V) -> None:
+        """`amount` (u64) transactions of an mbarrier of the cluster are complete, for each active lane."""
+        ...
+
     def load_matrix(self, address: V, count: int, transposed: bool) -> Sequence[V]:
         """`ldmatrix`: `count` 8×8 matrices of 16-bit elements from shared memory, one b32 each."""
+        ...
+
+    def store_matrix(self, address: V, matrices: Sequence[V], transposed: bool) -> None:
+        """`stmatrix`: 8×8 matrices of 16-bit elements, one b32 each, to shared memory."""
         ...
 
     # The warp
@@ -219,4 +272,15 @@ class Machine(Protocol[V]):
 
     def ballot(self, predicate: V) -> V:
         """The active lanes where the predicate holds, as bits, u32, the same in every lane."""
+        ...
+
+    def multiply_matrices(self, product: Product, registers: Sequence[V]) -> Sequence[V]:
+        """The registers of D, from those of A, B and C in this order; all lanes of the warp are active, or none."""
+        ...
+
+    def multiply_group(self, product: GroupProduct, sums: Sequence[V], a: Sequence[V], b: V, keeps: V) -> Sequence[V]:
+        """The warp's registers of D, from those of C, which counts as 0 where `keeps` (a predicate) does not hold.
+
+        `a` are the registers of A, or one descriptor (u64), `b` is B's descriptor; all lanes are active, or none.
+        """
         ...

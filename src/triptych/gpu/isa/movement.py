@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from triptych.gpu.hardware import NO_RANK, RANK_SHIFT, WINDOW_SIZE
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
+from triptych.gpu.isa.restrictions import Restriction
 from triptych.gpu.isa.spaces import CLUSTER, SHARED, SPACES
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import PRED, U32, U64, ScalarType
 
-_MOVABLE = "pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
 
-
-@row("mov.type d#, a#", types=_MOVABLE, section="9.7.9.3", pipe=Pipe.MOVE, takes_symbols=True)
 def mov(m: Machine[V], f: Form, a: V) -> V:
-    """d = a: a register, a constant, an address, or parts packed or unpacked as `{…}`."""
+    """d = a: a register, a constant or an address; of bits also parts, packed or unpacked as `{…}`."""
     return a
+
+
+_mov = partial(row, section="9.7.9.3", pipe=Pipe.MOVE, takes_symbols=True)
+_mov("mov.type d#, a#", types="b16 b32 b64")(mov)
+_mov("mov.type d, a", types="pred u16 u32 u64 s16 s32 s64 f32 f64")(mov)
+
+
+@row("mov.b128 d#, a#", section="9.7.9.3", pipe=Pipe.MOVE)
+def mov_quad(m: Machine[V], f: Form, *halves: V) -> Sequence[V]:
+    """d = a: a register, or two or four parts packed or unpacked as `{…}`."""
+    return halves
 
 
 _cvta = partial(
     row, section="9.7.9.20", pipe=Pipe.INTEGER, takes_symbols=True, converts_addresses=True,
     groups={"space": "global shared local const param shared::cta shared::cluster param::entry"},
+    needs={"shared::cluster": "sm_90"},
 )  # fmt: skip
 
 
@@ -41,7 +52,7 @@ def cvta_to(m: Machine[V], f: Form, a: V) -> V:
 @row(
     "isspacep.space p:pred, a:u64",
     groups={"space": "global shared local param shared::cta shared::cluster param::entry"},
-    section="9.7.9.19", pipe=Pipe.INTEGER,
+    section="9.7.9.19", pipe=Pipe.INTEGER, needs={"shared::cluster": "sm_90"},
 )  # fmt: skip
 def isspacep(m: Machine[V], f: Form, a: V) -> V:
     """p = whether a generic address lies in the space."""
@@ -82,7 +93,7 @@ def _map(m: Machine[V], t: ScalarType, place: V, rank: V) -> V:
     return m.bit_or(t, m.bit_and(t, place, m.constant(t, (1 << RANK_SHIFT) - 1)), upper)
 
 
-_mapa = partial(row, section="9.7.9.24", pipe=Pipe.INTEGER, takes_symbols=True, names_blocks=True)
+_mapa = partial(row, section="9.7.9.24", pipe=Pipe.INTEGER, takes_symbols=True, names_blocks=True, needs="sm_90")
 
 
 @_mapa("mapa.space.u32 d, a, rank:u32", groups={"space": "shared::cluster"})
@@ -101,7 +112,7 @@ def mapa(m: Machine[V], f: Form, a: V, rank: V) -> V:
     return mapped if f.space.window else m.add(U64, mapped, window)
 
 
-_getctarank = partial(row, section="9.7.9.23", pipe=Pipe.INTEGER, takes_symbols=True)
+_getctarank = partial(row, section="9.7.9.23", pipe=Pipe.INTEGER, takes_symbols=True, needs="sm_90")
 
 
 @_getctarank("getctarank.space.u32 d:u32, a", groups={"space": "shared::cluster"})
@@ -116,26 +127,30 @@ def getctarank(m: Machine[V], f: Form, a: V) -> V:
     return _rank_of(m, m.resize(U64, U32, a))
 
 
-@row(
-    "cp.async.cache.shared.global{.prefetch} [a]:u64, [b]:u64, size:u32, source_size:u32?",
-    groups={"cache": "ca cg", "prefetch": "L2::64B L2::128B L2::256B"},
-    section="9.7.9.25.3.1", pipe=Pipe.LOAD_STORE, effect=Effect.COPY,
-)  # fmt: skip
-def cp_async(m: Machine[V], f: Form, target: V, source: V, size: V, source_size: V | None = None) -> None:
+def cp_async(m: Machine[V], f: Form, target: V, source: V, size: V, *rest: V) -> None:
     """`size` bytes of shared memory = those at b, zeros from `source_size` on; done at once, which its wait permits."""
-    m.copy_to_shared(f.immediates[0], target, source, size if source_size is None else source_size)
+    m.copy_to_shared(f.immediates[0], target, source, rest[0] if "source_size" in f.given else size)
 
 
-@row("cp.async.commit_group", section="9.7.9.25.3.2", pipe=Pipe.CONTROL, effect=Effect.ORDER)
+for _hint, _policy in (("", ""), (".L2::cache_hint", ", policy:b64")):
+    row(
+        f"cp.async.cache.target.global{_hint}{{.prefetch}} [a]:u64, [b]:u64, size:u32, source_size:u32?{_policy}",
+        groups={"cache": "ca cg", "target": "shared shared::cta", "prefetch": "L2::64B L2::128B L2::256B"},
+        section="9.7.9.25.3.1", pipe=Pipe.LOAD_STORE, effect=Effect.COPY, needs="sm_80",
+        restrictions=(Restriction(frozenset(("cg",)), lane_bytes=frozenset((16,))),),
+    )(cp_async)  # fmt: skip
+
+
+@row("cp.async.commit_group", section="9.7.9.25.3.2", pipe=Pipe.CONTROL, effect=Effect.ORDER, needs="sm_80")
 def cp_async_commit(m: Machine[V], f: Form) -> None:
     """Closes a group of copies; they are done already."""
 
 
-@row("cp.async.wait_group n:u32", section="9.7.9.25.3.3", pipe=Pipe.CONTROL, effect=Effect.ORDER)
+@row("cp.async.wait_group n:u32", section="9.7.9.25.3.3", pipe=Pipe.CONTROL, effect=Effect.ORDER, needs="sm_80")
 def cp_async_wait(m: Machine[V], f: Form, n: V) -> None:
     """Waits for all but the newest n groups; they are done already."""
 
 
-@row("cp.async.wait_all", section="9.7.9.25.3.3", pipe=Pipe.CONTROL, effect=Effect.ORDER)
+@row("cp.async.wait_all", section="9.7.9.25.3.3", pipe=Pipe.CONTROL, effect=Effect.ORDER, needs="sm_80")
 def cp_async_wait_all(m: Machine[V], f: Form) -> None:
     """Waits for all copies; they are done already."""

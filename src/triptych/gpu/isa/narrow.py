@@ -127,15 +127,18 @@ def max_narrow(m: Machine[V], f: Form, a: V, b: V) -> V:
     return _extreme_narrow(m, f, a, b, larger=True)
 
 
-for _kinds, _flushes, _clamps in (("f16 f16x2", "{.ftz}", "{.sat}"), ("bf16 bf16x2", "", "")):
+for _kinds, _flushes, _clamps, _early, _late in (
+    ("f16 f16x2", "{.ftz}", "{.sat}", "", ""), ("bf16 bf16x2", "", "", "sm_80", "sm_90"),
+):  # fmt: skip
     _row = partial(row, types=_kinds, pipe=Pipe.FP16)
-    _row(f"abs{_flushes}.type d, a", section="9.7.4.6")(abs_narrow)
-    _row(f"neg{_flushes}.type d, a", section="9.7.4.5")(neg_narrow)
-    _row(f"add{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.1", flops=1)(add_narrow)
-    _row(f"sub{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.2", flops=1)(sub_narrow)
-    _row(f"mul{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.3", flops=1)(mul_narrow)
-    _row(f"fma.rn{_flushes}{_clamps}.type d, a, b, c", section="9.7.4.4", flops=2)(fma_half)
-    _row(f"fma.rn{_flushes}.relu.type d, a, b, c", section="9.7.4.4", flops=2)(fma_half)
-    for _signs in ("", ".xorsign.abs"):
-        _row(f"min{_flushes}{{.nan}}{_signs}.type d, a, b", groups=EXTREMES, section="9.7.4.7")(min_narrow)
-        _row(f"max{_flushes}{{.nan}}{_signs}.type d, a, b", groups=EXTREMES, section="9.7.4.8")(max_narrow)
+    _row(f"abs{_flushes}.type d, a", section="9.7.4.6", needs=_early)(abs_narrow)
+    _row(f"neg{_flushes}.type d, a", section="9.7.4.5", needs=_early)(neg_narrow)
+    _row(f"add{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.1", flops=1, needs=_late)(add_narrow)
+    _row(f"sub{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.2", flops=1, needs=_late)(sub_narrow)
+    _row(f"mul{{.rn}}{_flushes}{_clamps}.type d, a, b", section="9.7.4.3", flops=1, needs=_late)(mul_narrow)
+    _row(f"fma.rn{_flushes}{_clamps}.type d, a, b, c", section="9.7.4.4", flops=2, needs=_early)(fma_half)
+    _row(f"fma.rn{_flushes}.relu.type d, a, b, c", section="9.7.4.4", flops=2, needs="sm_80")(fma_half)
+    for _signs, _need in (("", "sm_80"), (".xorsign.abs", "sm_86")):
+        _extreme = partial(_row, groups=EXTREMES, needs=_need)
+        _extreme(f"min{_flushes}{{.nan}}{_signs}.type d, a, b", section="9.7.4.7")(min_narrow)
+        _extreme(f"max{_flushes}{{.nan}}{_signs}.type d, a, b", section="9.7.4.8")(max_narrow)

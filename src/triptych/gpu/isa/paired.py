@@ -45,7 +45,7 @@ def fma_pair(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
     return _map_singles(m, f, "fma", a, b, c)
 
 
-_pairs = partial(row, groups=ROUNDINGS, pipe=Pipe.FP32)
+_pairs = partial(row, groups=ROUNDINGS, pipe=Pipe.FP32, needs="sm_100")
 _pairs("add{.rnd}{.ftz}.f32x2 d, a, b", rounds="add", flops=1, section="9.7.3.3")(add_pair)
 _pairs("sub{.rnd}{.ftz}.f32x2 d, a, b", rounds="sub", flops=1, section="9.7.3.4")(sub_pair)
 _pairs("mul{.rnd}{.ftz}.f32x2 d, a, b", rounds="mul", flops=1, section="9.7.3.5")(mul_pair)

@@ -1,6 +1,6 @@
 """The table of state spaces (PTX manual, 5.1): a row says all that other code may ask of a space.
 
-What generated code does at an access to a space stands in `lower/memory`: `WAYS` (`general.py`), `SHORT_WAYS`
+What generated code does at an access to a space stands in `lower/memory`: `ADMISSIONS` (`admission/`), `SHORT_WAYS`
 (`short.py`), and `WINDOWS` (`windows.py`) for those that are one piece of memory. A modifier that no row names is an
 error when the instruction table is made.
 """
@@ -111,6 +111,14 @@ CLUSTER = Space(
     "shared::cluster", "the shared memory of all blocks of the cluster; `hardware.py` says how addresses name them",
     ("shared::cluster",), Holder.CLUSTER, window=SHARED_WINDOW, address_bits=32, counted_as="shared.cluster",
 )  # fmt: skip
+ASYNCHRONOUS = Space(
+    "async shared", "shared memory of the cluster, as asynchronous copies read and write it", (), Holder.CLUSTER,
+    address_bits=32, counted_as="shared.async", served_as=CLUSTER,
+)  # fmt: skip
+TENSOR_SHARED = Space(
+    "tensor shared", "the block's shared memory, as tensor cores read it through matrix descriptors", (), Holder.BLOCK,
+    address_bits=32, counted_as="shared.tensor", served_as=SHARED, uniform_at_uniform_address=True,
+)  # fmt: skip
 LOCAL = Space("local", "a thread's own memory", ("local",), Holder.THREAD, window=LOCAL_WINDOW, counted_as="local")
 FRAME = Space(
     "frame", "the parameters of a call: a part of the thread's local memory", ("param::func",), Holder.THREAD,
@@ -125,7 +133,9 @@ GENERIC = Space(
     vector_bytes=32, in_clusters=GENERIC_IN_CLUSTERS,
 )  # fmt: skip
 
-SPACES = (GLOBAL, CONST, PARAM, SHARED, CLUSTER, LOCAL, FRAME, GENERIC, GENERIC_IN_CLUSTERS)
+SPACES = (
+    GLOBAL, CONST, PARAM, SHARED, CLUSTER, ASYNCHRONOUS, TENSOR_SHARED, LOCAL, FRAME, GENERIC, GENERIC_IN_CLUSTERS
+)  # fmt: skip
 BY_MODIFIER: Mapping[str, Space] = {modifier: space for space in SPACES for modifier in space.modifiers}
 """The spaces by how opcodes name them."""
 

@@ -48,7 +48,7 @@ def _types() -> Mapping[str, ScalarType]:
     rows = [
         *(ScalarType(f"u{bits}", bits, "unsigned") for bits in (8, 16, 32, 64)),
         *(ScalarType(f"s{bits}", bits, "signed") for bits in (8, 16, 32, 64)),
-        *(ScalarType(f"b{bits}", bits, "bits") for bits in (8, 16, 32, 64)),
+        *(ScalarType(f"b{bits}", bits, "bits") for bits in (8, 16, 32, 64, 128)),
         *(ScalarType(f"f{bits}", bits, "float") for bits in (16, 32, 64)),
         ScalarType("bf16", 16, "float"),
         ScalarType("f16x2", 32, "float"),
@@ -56,9 +56,17 @@ def _types() -> Mapping[str, ScalarType]:
         ScalarType("f32x2", 64, "float"),
         ScalarType("u16x2", 32, "unsigned"),
         ScalarType("s16x2", 32, "signed"),
+        ScalarType("u8x4", 32, "unsigned"),
+        ScalarType("s8x4", 32, "signed"),
         ScalarType("tf32", 32, "bits"),
-        ScalarType("e4m3x2", 16, "bits"),
-        ScalarType("e5m2x2", 16, "bits"),
+        *(ScalarType(name, 8, "bits") for name in ("e4m3", "e5m2")),
+        *(ScalarType(f"u{bits}", bits, "unsigned") for bits in (2, 4)),
+        *(ScalarType(f"s{bits}", bits, "signed") for bits in (2, 4)),
+        ScalarType("b1", 1, "bits"),
+        ScalarType("e2m1x2", 8, "bits"),
+        *(ScalarType(f"{name}x2", 16, "bits") for name in ("e4m3", "e5m2", "e2m3", "e3m2", "ue8m0", "s2f6")),
+        ScalarType("e2m1x4", 16, "bits"),
+        *(ScalarType(f"{name}x4", 32, "bits") for name in ("e4m3", "e5m2", "e2m3", "e3m2")),
         ScalarType("pred", 1, "predicate"),
     ]
     return {row.name: row for row in rows}
@@ -69,7 +77,7 @@ TYPES: Mapping[str, ScalarType] = _types()
 
 U16, U32, U64 = TYPES["u16"], TYPES["u32"], TYPES["u64"]
 S16, S32, S64 = TYPES["s16"], TYPES["s32"], TYPES["s64"]
-B16, B32, B64 = TYPES["b16"], TYPES["b32"], TYPES["b64"]
+B16, B32, B64, B128 = TYPES["b16"], TYPES["b32"], TYPES["b64"], TYPES["b128"]
 F16, F32, F64, BF16 = TYPES["f16"], TYPES["f32"], TYPES["f64"], TYPES["bf16"]
 PRED = TYPES["pred"]
 
@@ -78,8 +86,8 @@ WIDENED: Mapping[str, ScalarType] = {"u16": U32, "s16": S32, "u32": U64, "s32": 
 
 
 def packed_element(kind: ScalarType) -> ScalarType:
-    """The element of a packed pair (`f16` of `f16x2`), the type itself where it is none."""
-    return TYPES[kind.name[:-2]] if kind.name.endswith("x2") else kind
+    """The element of a packed pair (`f16` of `f16x2`) or quadruple, the type itself where it is none."""
+    return TYPES[kind.name[:-2]] if kind.name.endswith(("x2", "x4")) else kind
 
 
 def literal_number(bits: int, t: ScalarType) -> float | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from triptych.core.errors import PtxSyntaxError, UnsupportedFeature
-from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.binding import Bound, BoundInstruction, whole_register
 from triptych.gpu.isa.special_registers import SPECIALS
-from triptych.gpu.isa.types import PRED, TYPES, ScalarType
+from triptych.gpu.isa.table import Form
+from triptych.gpu.isa.targets import describe, meets
+from triptych.gpu.isa.types import B128, PRED, TYPES, ScalarType
 from triptych.gpu.syntax.ast import (
     Address,
     FloatBits,
@@ -27,17 +29,20 @@ class _Mismatch(Exception):
     """What does not fit."""
 
 
-def verify(bound: BoundInstruction, declared: Mapping[str, str]) -> None:
+def verify(bound: BoundInstruction, declared: Mapping[str, str], target: str) -> None:
     """Checks a bound instruction against its row; `declared` are the function's registers and their types.
 
+    `target` is the module's (`sm_90a`).
+
     Raises:
-        PtxSyntaxError: an operand is of the wrong kind or type.
+        PtxSyntaxError: an operand is of the wrong kind or type, or the target does not have the instruction.
         UnsupportedFeature: an operand is a special register without a row.
     """
     instruction = bound.instruction
     try:
         _verify_guard(instruction, declared)
         _verify_counts(bound)
+        _verify_form(bound.form, target)
         for destination in bound.destinations:
             _verify_destination(destination, bound, declared)
         for source in bound.sources:
@@ -47,6 +52,15 @@ def verify(bound: BoundInstruction, declared: Mapping[str, str]) -> None:
         raise PtxSyntaxError(message, where=instruction.where) from None
 
 
+def _verify_form(form: Form, target: str) -> None:
+    """Whether the modifiers go together, and the target has them."""
+    if form.broken_rule is not None:
+        raise _Mismatch(form.broken_rule)
+    for need in form.needs:
+        if not meets(target, need):
+            raise _Mismatch(f"it needs .target {describe(need)}, and this module's is {target}")
+
+
 def _verify_guard(instruction: Instruction, declared: Mapping[str, str]) -> None:
     guard = instruction.guard
     if guard is not None and declared.get(guard.register.name) != PRED.name:
@@ -54,18 +68,32 @@ def _verify_guard(instruction: Instruction, declared: Mapping[str, str]) -> None
 
 
 def _verify_counts(bound: BoundInstruction) -> None:
-    """Vector elements of loads and stores, and the literals that decide what is moved."""
-    wanted = bound.form.elements if any(slot.may_be_vector for slot in bound.form.row.operands) else 0
-    for given in _vector_lengths(bound):
-        if given != wanted:
-            raise _Mismatch(f"{wanted} element{'s' if wanted > 1 else ''} expected, not {given}")
-    most = bound.form.space.vector_bytes
-    if wanted and wanted * bound.form.type.bytes > most:
-        raise _Mismatch(f"vectors of more than {most} bytes are of global memory alone")
+    """Vector elements of loads and stores, registers of matrices, and the literals that decide what is moved."""
+    if bound.form.fragments:
+        _verify_fragments(bound)
+        return
+    if any(slot.may_be_vector for slot in bound.form.row.operands):
+        kind, wanted = bound.form.words
+        for given in _vector_lengths(bound):
+            if given != wanted:
+                raise _Mismatch(f"{wanted} element{'s' if wanted > 1 else ''} expected, not {given}")
+        most = bound.form.space.vector_bytes
+        if wanted * kind.bytes > most:
+            raise _Mismatch(f"vectors of more than {most} bytes are of global memory alone")
     if bound.effect.size_operand:
         size = bound.sources[2].operand
         if not isinstance(size, Integer) or size.value not in (4, 8, 16):
             raise _Mismatch("the size must be a literal 4, 8 or 16")
+
+
+def _verify_fragments(bound: BoundInstruction) -> None:
+    fragments = bound.form.fragments
+    for slot, operand in zip(bound.form.row.operands, bound.instruction.operands, strict=False):
+        if slot.name in fragments:
+            wanted = fragments[slot.name].registers
+            given = len(operand.elements) if isinstance(operand, Vector) else 1
+            if given != wanted:
+                raise _Mismatch(f"{slot.name} has {wanted} register{'s' if wanted > 1 else ''} here, not {given}")
 
 
 def _vector_lengths(bound: BoundInstruction) -> Iterator[int]:
@@ -80,6 +108,8 @@ def _vector_lengths(bound: BoundInstruction) -> Iterator[int]:
 
 def _register_type(name: str, declared: Mapping[str, str]) -> ScalarType:
     kind = declared.get(name)
+    if kind is None and (whole := whole_register(name)) != name:
+        raise _Mismatch(f"{whole} is .{declared.get(whole, 'none')} where .{B128} is expected")
     if kind is None:
         raise _Mismatch(f"{name} is not a register that can be used here")
     if kind not in TYPES:

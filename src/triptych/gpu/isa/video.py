@@ -65,6 +65,30 @@ def _meaning(operation: str, bits: int, *, accumulate: bool) -> Callable[..., ob
     return parts
 
 
+def _comparison(bits: int, *, accumulate: bool) -> Callable[..., object]:
+    def parts(m: Machine[V], f: Form, a: V, b: V, c: V) -> V:
+        result = c if accumulate else m.constant(U32, 0)
+        for index in range(32 // bits):
+            left, right = (extract(m, f.types[t], x, index, bits) for t, x in (("atype", a), ("btype", b)))
+            truth = m.compare(S32, f.get("relation"), left, right)
+            one = m.constant(U32, 1 if accumulate else 1 << bits * index)
+            result = m.add(U32, result, m.select(U32, truth, one, m.constant(U32, 0)))
+        return result
+
+    place = {8: "bytes", 16: "half words"}[bits]
+    parts.__doc__ = (
+        f"d = {'c plus the number of' if accumulate else '1 in each of the'} {place} where a and b compare so."
+    )
+    return parts
+
+
+_RELATIONS = {"relation": "eq ne lt le gt ge"}
+for _bits, _section in ((16, "9.7.18.2.2"), (8, "9.7.18.2.4")):
+    for _modifiers in ("", ".add"):
+        row(
+            f"vset{32 // _bits}.atype.btype.relation{_modifiers} {_OPERANDS}",
+            types={"atype": "u32 s32", "btype": "u32 s32"}, groups=_RELATIONS, section=_section, pipe=Pipe.INTEGER,
+        )(_comparison(_bits, accumulate=_modifiers == ".add"))  # fmt: skip
 for _bits, _section in ((16, "9.7.18.2.1"), (8, "9.7.18.2.3")):
     for _operation in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"):
         for _modifiers in ("{.sat}", ".add"):

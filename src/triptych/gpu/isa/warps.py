@@ -1,15 +1,12 @@
-"""Operations among the lanes of a warp (PTX manual, 9.7.9.6 `shfl`, 9.7.13.8 `vote` and its kin) and `ldmatrix`."""
+"""Operations among the lanes of a warp (PTX manual, 9.7.9.6 `shfl`, 9.7.13.8 `vote` and its kin)."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
-from triptych.gpu.isa.spaces import SHARED
 from triptych.gpu.isa.table import Form, Pipe, row
-from triptych.gpu.isa.types import PRED, S32, U32, U64
+from triptych.gpu.isa.types import F32, PRED, S32, U32
 
 
 @row(
@@ -73,6 +70,7 @@ def vote(m: Machine[V], f: Form, a: V, mask: V) -> V:
 @row(
     "redux.sync.operation.type d, a, membermask:u32",
     types="u32 s32", groups={"operation": "add min max"}, section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP,
+    needs="sm_80",
 )  # fmt: skip
 def redux(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """d = the sum, the smallest or the largest of a over the lanes of the mask."""
@@ -81,11 +79,38 @@ def redux(m: Machine[V], f: Form, a: V, mask: V) -> V:
 
 @row(
     "redux.sync.operation.b32 d, a, membermask:u32",
-    groups={"operation": "and or xor"}, section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP,
+    groups={"operation": "and or xor"}, section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP, needs="sm_80",
 )  # fmt: skip
 def redux_bits(m: Machine[V], f: Form, a: V, mask: V) -> V:
     """d = a combined bit by bit over the lanes of the mask."""
     return m.reduce(f.type, f.get("operation"), a, mask)
+
+
+@row(
+    "redux.sync.operation{.abs}{.nan}.f32 d, a, membermask:u32",
+    groups={"operation": "min max", "nan": "NaN"}, section="9.7.13.12", pipe=Pipe.WARP, effect=Effect.WARP,
+    needs="sm_100f",
+)  # fmt: skip
+def redux_singles(m: Machine[V], f: Form, a: V, mask: V) -> V:
+    """d = the smallest or the largest of a, or of its magnitudes, over the lanes of the mask; -0 is below +0.
+
+    Singles are compared as integers: those below 0 with the bits of their magnitudes flipped. NaN stands at the end
+    that never wins, or under `.NaN` at the one that always does.
+    """
+    value = m.float_magnitude(F32, a) if f.has("abs") else a
+    bits, low = m.bitcast(F32, U32, value), m.constant(U32, 0x7FFF_FFFF)
+    wins = f.has("max") == f.has("NaN")
+    nan = m.constant(U32, 0x7FFF_FFFF if wins else 0x8000_0000)
+    place = m.select(U32, m.compare(F32, "nan", a, a), nan, _flip_below_zero(m, bits, low))
+    found = _flip_below_zero(m, m.reduce(S32, f.get("operation"), place, mask), low)
+    size = m.bit_and(U32, found, low)
+    canonical = m.select(U32, m.compare(U32, "gt", size, m.constant(U32, 0x7F80_0000)), low, found)
+    return m.bitcast(U32, F32, canonical)
+
+
+def _flip_below_zero(m: Machine[V], bits: V, mask: V) -> V:
+    negative = m.compare(S32, "lt", bits, m.constant(S32, 0))
+    return m.select(U32, negative, m.bit_xor(U32, bits, mask), bits)
 
 
 @row("activemask.b32 d", section="9.7.13.11", pipe=Pipe.WARP, effect=Effect.WARP)
@@ -130,23 +155,8 @@ def match_all(m: Machine[V], f: Form, a: V, mask: V) -> tuple[V, V]:
     return m.select(U32, agreed, members, m.constant(U32, 0)), agreed
 
 
-@row("elect.sync d:u32|p:pred, membermask:u32", section="9.7.13.14", pipe=Pipe.WARP, effect=Effect.WARP)
+@row("elect.sync d:u32|p:pred, membermask:u32", section="9.7.13.14", pipe=Pipe.WARP, effect=Effect.WARP, needs="sm_90")
 def elect(m: Machine[V], f: Form, mask: V) -> tuple[V, V]:
     """d = the lowest lane of the mask, p = whether this is it."""
     leader = _first(m, _members(m, mask))
     return leader, m.compare(U32, "eq", m.lane_index(), leader)
-
-
-@row(
-    "ldmatrix.sync.aligned.m8n8.number{.trans}{.space}.b16 d*:b32, [a]:u64",
-    groups={"number": "x1 x2 x4", "space": "shared shared::cta"},
-    section="9.7.14.5.15", pipe=Pipe.LOAD_STORE, effect=Effect.LOAD_MATRIX,
-)  # fmt: skip
-def ldmatrix(m: Machine[V], f: Form, address: V) -> Sequence[V]:
-    """d = a register for each 8×8 matrix of 16-bit elements; lanes 8i … 8i+7 give the addresses of its rows.
-
-    Without a space these are generic ones, which must lie in the window of shared memory.
-    """
-    if not f.get("space"):
-        address = m.sub(U64, address, m.constant(U64, SHARED.window))
-    return m.load_matrix(address, f.elements, f.has("trans"))

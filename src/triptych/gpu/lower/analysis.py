@@ -12,6 +12,7 @@ from triptych.gpu.flow import (
     find_links,
     find_liveness,
     find_postdominators,
+    find_standing_waits,
     find_uniform_registers,
     find_waits,
     join_functions,
@@ -24,6 +25,7 @@ from triptych.gpu.isa.binding import (
     bind_in_clusters,
     reaches_other_blocks,
     with_implied_registers,
+    with_numerics,
 )
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.isa.verify import verify
@@ -62,6 +64,8 @@ class KernelAnalysis:
     in one go."""
     waits: frozenset[tuple[int, int]]
     """Back edges of loops that may wait for other threads."""
+    standing: frozenset[tuple[int, int]]
+    """Those of them whose loops only look at mbarriers."""
     sites: tuple[MemorySite, ...]
     site_of: Mapping[int, int]
     """By the identity of a bound instruction: its first site."""
@@ -104,8 +108,10 @@ class KernelAnalysis:
 class _Binder:
     """Binds and verifies each instruction once."""
 
-    def __init__(self, declared: Mapping[str, str], graph: FlowGraph) -> None:
+    def __init__(self, declared: Mapping[str, str], target: str, graph: FlowGraph, numerics: str) -> None:
         self.declared = declared
+        self.target = target
+        self.numerics = numerics
         instructions = (instruction for block in graph.blocks for instruction in block.instructions)
         self.bind = bind_in_clusters if reaches_other_blocks(instructions) else bind
         self.known: dict[int, BoundInstruction] = {}
@@ -113,13 +119,18 @@ class _Binder:
     def __call__(self, instruction: Instruction) -> BoundInstruction:
         found = self.known.get(id(instruction))
         if found is None:
-            found = self.known[id(instruction)] = self.bind(instruction)
-            verify(found, self.declared)
+            found = self.known[id(instruction)] = with_numerics(self.bind(instruction), self.numerics)
+            verify(found, self.declared, self.target)
         return found
 
 
-def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, warps_in_rows: bool) -> KernelAnalysis:
-    """Takes a kernel apart; `warps_in_rows`: for blocks whose warps each lie in one row of threads.
+def analyse(
+    module: Module, function: Function, symbols: Mapping[str, int], *, warps_in_rows: bool, numerics: str
+) -> KernelAnalysis:  # fmt: skip
+    """Takes a kernel apart.
+
+    `warps_in_rows`: for blocks whose warps each lie in one row of threads. `numerics`: the arithmetic of its
+    multiplications of matrices.
 
     Raises:
         UnsupportedInstruction: an instruction without a row in the table.
@@ -128,7 +139,7 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
     """
     joined = join_functions(module, function)
     function = with_implied_registers(joined.function)
-    binder = _Binder(function.registers, joined.ordered.graph)
+    binder = _Binder(function.registers, module.target, joined.ordered.graph, numerics)
 
     def uses(instruction: Instruction) -> frozenset[str]:
         return binder(instruction).uses
@@ -141,36 +152,25 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
     links = find_links(graph)
     bound = tuple(tuple(binder(i) for i in block.instructions) for block in graph.blocks)
 
-    def varies(instruction: Instruction) -> bool:
-        return any(found.get(name, VARYING).stride != 0 for name in defines(instruction))
-
     liveness = find_liveness(graph, uses, defines)
     postdominators = find_postdominators(graph)
-    found = find_uniformity(bound, function.registers, warps_in_rows=warps_in_rows)
-    kinds = {**found, **find_special_uniformity(warps_in_rows=warps_in_rows)}
-    divergent = [name for name, kind in kinds.items() if kind.stride != 0]
-    uniform = (
-        find_uniform_registers(graph, uses, defines, varies, divergent=divergent, liveness=liveness)
-        if joined.ordered.is_reducible
-        else frozenset[str]()
+    uniformity = _find_scalars(
+        binder, graph, bound, liveness, warps_in_rows=warps_in_rows, is_reducible=joined.ordered.is_reducible
     )
-    written = frozenset(name for block in bound for instruction in block for name in instruction.defines)
-    parted = frozenset(name for name in written if found[name].stride == 0) - uniform
-    found = find_uniformity(bound, function.registers, warps_in_rows=warps_in_rows, varying=parted)
-    uniformity = {name: Uniformity(kind.stride) for name, kind in found.items() if kind.stride is not None}
     liveness = extend_liveness(graph, liveness, links)
     slots, frame_bytes = _place_registers(function, graph, liveness)
     sites, site_of = find_sites(bound)
     guarded: dict[int, int] = {}
     for block in bound:
         for instruction in block:
-            if instruction.instruction.guard is not None and instruction.form.row.flops:
+            if instruction.instruction.guard is not None and instruction.form.flops:
                 guarded[id(instruction)] = len(guarded)
     naming = (i for block in bound for i in block if i.membermask is not None)
+    waits = find_waits(graph, uses, defines)
     analysis = KernelAnalysis(
         module, function, graph, bound, liveness, uniformity, warps_in_rows, slots, frame_bytes,
         find_loose_registers(bound, function.registers), frozenset({0}),
-        split.pieces, find_waits(graph, uses, defines), sites, site_of, guarded,
+        split.pieces, waits, find_standing_waits(graph, waits, uses, defines), sites, site_of, guarded,
         {id(instruction): place for place, instruction in enumerate(naming)},
         lay_out_variables(
             module, function, symbols, has_recursion=joined.has_recursion,
@@ -178,6 +178,35 @@ def analyse(module: Module, function: Function, symbols: Mapping[str, int], *, w
         ), links,
     )  # fmt: skip
     return _with_resumable(analysis, postdominators)
+
+
+def _find_scalars(
+    binder: _Binder, graph: FlowGraph, bound: tuple[tuple[BoundInstruction, ...], ...], liveness: Liveness, *,
+    warps_in_rows: bool, is_reducible: bool,
+) -> Mapping[str, Uniformity]:  # fmt: skip
+    """The registers that are held as scalars: those that no divergent control flow can tear."""
+
+    def uses(instruction: Instruction) -> frozenset[str]:
+        return binder(instruction).uses
+
+    def defines(instruction: Instruction) -> frozenset[str]:
+        return binder(instruction).defines
+
+    def varies(instruction: Instruction) -> bool:
+        return any(found.get(name, VARYING).stride != 0 for name in defines(instruction))
+
+    found = find_uniformity(bound, binder.declared, warps_in_rows=warps_in_rows)
+    kinds = {**found, **find_special_uniformity(warps_in_rows=warps_in_rows)}
+    divergent = [name for name, kind in kinds.items() if kind.stride != 0]
+    uniform = (
+        find_uniform_registers(graph, uses, defines, varies, divergent=divergent, liveness=liveness)
+        if is_reducible
+        else frozenset[str]()
+    )
+    written = frozenset(name for block in bound for instruction in block for name in instruction.defines)
+    parted = frozenset(name for name in written if found[name].stride == 0) - uniform
+    found = find_uniformity(bound, binder.declared, warps_in_rows=warps_in_rows, varying=parted)
+    return {name: Uniformity(kind.stride) for name, kind in found.items() if kind.stride is not None}
 
 
 def _with_resumable(analysis: KernelAnalysis, postdominators: tuple[int, ...]) -> KernelAnalysis:

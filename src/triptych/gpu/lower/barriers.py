@@ -30,11 +30,13 @@ COUNT, EVERY, ANY = range(3)
 """What of a reduction a lane wants: `Warp.results` holds 4 · the place in the frame + one of these."""
 
 
-def build_barriers(module: ir.Module) -> None:
-    """Adds `triptych.arrive` and `triptych.settle`."""
+def build_barriers() -> ir.Module:
+    """The module with `triptych.arrive` and `triptych.settle`."""
+    module = ir.Module(name="triptych.barriers")
     _build_complete(module)
     _build_arrive(module)
     _build_settle(module)
+    return module
 
 
 def _place_of(e: Emitter, context: ir.Value, index: ir.Value) -> ir.Value:

@@ -26,6 +26,10 @@ _BITS = {16: U16, 32: U32, 64: U64}
 
 FRAME_ALIGNMENT = 32
 """Bytes; every register in a warp's frame begins at a multiple of them."""
+LONG = 500
+"""PTX instructions of a kernel beyond which its blocks are cut into stretches."""
+STRETCH = 8
+"""PTX instructions of a stretch."""
 
 
 class KernelForm(ABC):
@@ -47,6 +51,9 @@ class KernelForm(ABC):
         self.frame = self.b.inttoptr(self.e.load_field(Warp, self.warp, "frame"), POINTER)
         self.group: ir.Value = ir.Constant(I32, -1)
         """The lanes that run the block, an i32."""
+        self.is_whole = False
+        """Whether these are known to be all 32."""
+        self.is_long = sum(map(len, analysis.bound)) > LONG
 
     # Where registers live ---------------------------------------------------------------------------------------
 
@@ -122,10 +129,19 @@ class KernelForm(ABC):
         """Forgets what the last block knew."""
         self.values = {}
         self.written = set()
+        self.is_whole = False
+
+    def _begin_stretch(self, position: int) -> None:
+        """Cuts a long kernel's blocks into several of LLVM, which is slow to select instructions in long ones."""
+        if self.is_long and position % STRETCH == STRETCH - 1:
+            stretch = self.e.block("stretch")
+            self.b.branch(stretch)
+            self.b.position_at_end(stretch)
 
     def emit_block_body(self, index: int) -> None:
         """All instructions of a block but the one that chooses the next."""
-        for instruction in self.analysis.bound[index]:
+        for position, instruction in enumerate(self.analysis.bound[index]):
+            self._begin_stretch(position)
             match instruction.effect.carrier:
                 case Carrier.MEANING:
                     self._emit(instruction)
@@ -183,9 +199,27 @@ class KernelForm(ABC):
     def _start_instruction(self, instruction: BoundInstruction, guard: Value | None) -> None:
         """Says which lanes execute it; lanes that a mask of their own leaves out are told."""
         self.m.active = self.group if guard is None else self.lanes_where(guard)
+        if instruction.form.row.takes_whole_warp:
+            self._require_whole_warp(instruction)
         if instruction.membermask is not None:
             self.m.misuse = self._count_place(self.layout.misuse(self.analysis.namings[id(instruction)]))
             self.m.check_member(self.operands.read(instruction.membermask, instruction))
+
+    def _require_whole_warp(self, instruction: BoundInstruction) -> None:
+        """Stops the launch where only some lanes come; of the lanes of a block it is looked at once."""
+        guarded = instruction.instruction.guard is not None
+        if self.is_whole and not guarded:
+            return
+        self.is_whole |= not guarded
+        active = self.m.active
+        parted = self.b.icmp_unsigned("!=", active, ir.Constant(I32, -1))
+        if guarded:
+            parted = self.b.and_(parted, self.b.icmp_unsigned("!=", active, ir.Constant(I32, 0)))
+        with self.e.when(parted, likely=False):
+            lane, line = self.b.zext(self.e.count_trailing_zeros(active), I64), instruction.instruction.line
+            kind, detail = FaultKind.DIVERGENT_WARP, self.b.zext(active, I64)
+            record_fault(self.e, self.context, kind, lane=lane, line=ir.Constant(I64, line), detail=detail)
+            self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 
     def _trap(self, line: int) -> None:
         hit = self.b.icmp_unsigned("!=", self.m.active, ir.Constant(I32, 0))
@@ -260,10 +294,11 @@ class KernelForm(ABC):
             with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I32, 0))):
                 self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 
-    def lose_patience(self) -> ir.Value:
-        """At a back edge of a loop that waits: whether others have to run now."""
+    def lose_patience(self, *edges: tuple[int, int]) -> ir.Value:
+        """At back edges of loops that wait: whether others have to run now, at once where nobody else could end it."""
         place = self.e.field(Warp, self.warp, "patience")
-        left = self.b.sub(self.b.load(place, typ=I64), ir.Constant(I64, 1))
+        stands = not self.analysis.standing.isdisjoint(edges)
+        left = ir.Constant(I64, -1) if stands else self.b.sub(self.b.load(place, typ=I64), ir.Constant(I64, 1))
         self.b.store(left, place)
         return self.b.icmp_signed("<", left, ir.Constant(I64, 0))
 

@@ -13,19 +13,29 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import RANK_SHIFT
 from triptych.gpu.lower.barriers import CLUSTER_BARRIER, each_warp, live_lanes, release
-from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, constant, start_function
+from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, Emitter, constant, start_function
 from triptych.gpu.lower.records import Context, FaultKind, Site, Slot, Status, Warp
+from triptych.gpu.lower.turns import START_BLOCK, move_on
 
 LOCATE = "triptych.locate"
-SETTLE_CLUSTER = "triptych.settle_cluster"
-SOME_READY = "triptych.some_ready"
+HOOKS = ("room_for_cluster", "start_cluster", "settle_cluster", "some_ready")
+"""What the scheduler asks for in launches of clusters: functions, and the fields of `Context` with their addresses."""
 
 
-def build_clusters(module: ir.Module) -> None:
-    """Adds `triptych.locate`, `triptych.settle_cluster` and `triptych.some_ready`."""
+def hook_symbol(hook: str) -> str:
+    """The symbol of one of `HOOKS`."""
+    return f"triptych.{hook}"
+
+
+def build_clusters() -> ir.Module:
+    """The module with `triptych.locate` and the hooks."""
+    module = ir.Module(name="triptych.clusters")
     _build_locate(module)
+    _build_room(module)
+    _build_start(module)
     _build_settle(module)
     _build_some_ready(module)
+    return module
 
 
 def block_rank(e: Emitter, context: ir.Value) -> ir.Value:
@@ -66,6 +76,34 @@ def _build_locate(module: ir.Module) -> None:
     e.b.ret(constant(0))
 
 
+def _build_room(module: ir.Module) -> None:
+    """room_for_cluster(context): whether the free slot at the cursor is the first of a cluster's, all of them free."""
+    e = start_function(module, hook_symbol("room_for_cluster"), I64, [POINTER])
+    (context,) = e.function.args
+    size, cursor = (e.load_field(Context, context, name) for name in ("cluster_size", "cursor"))
+    with e.when(e.b.icmp_signed("!=", e.b.urem(cursor, size), constant(0))):
+        e.b.ret(constant(0))
+    slots = e.b.inttoptr(e.load_field(Context, context, "slots"), POINTER)
+    with e.counted(size, 1) as rank:
+        slot = e.offset(slots, e.b.mul(e.b.add(cursor, rank), constant(Slot.size())))
+        with e.when(e.b.icmp_signed(">=", e.load_field(Slot, slot, "block_index"), constant(0))):
+            e.b.ret(constant(0))
+    e.b.ret(constant(1))
+
+
+def _build_start(module: ir.Module) -> None:
+    """start_cluster(context, index): its blocks, of which `index` is the first, in the slots from the cursor's on."""
+    e = start_function(module, hook_symbol("start_cluster"), I64, [POINTER, I64])
+    context, index = e.function.args
+    size = e.load_field(Context, context, "cluster_size")
+    first = e.load_field(Context, context, "cursor")
+    with e.counted(size) as rank:
+        e.intrinsic(START_BLOCK, VOID, [context, e.b.add(index, rank)])
+        move_on(e, context, e.b.add(e.b.add(first, rank), constant(1)), last=e.b.add(first, size), back=first)
+    e.add_field(Context, context, "held", size)
+    e.b.ret(constant(0))
+
+
 @contextmanager
 def _each_warp_of_cluster(e: Emitter, context: ir.Value) -> Generator[ir.Value]:
     """Runs for each warp of each block of the cluster that has not exited; gives its record."""
@@ -80,7 +118,7 @@ def _each_warp_of_cluster(e: Emitter, context: ir.Value) -> Generator[ir.Value]:
 
 def _build_settle(module: ir.Module) -> None:
     """settle_cluster(context): where all live threads of the cluster have arrived, those that wait go on; gives 1."""
-    e = start_function(module, SETTLE_CLUSTER, I64, [POINTER])
+    e = start_function(module, hook_symbol("settle_cluster"), I64, [POINTER])
     (context,) = e.function.args
     with _each_warp_of_cluster(e, context) as warp:
         missing = e.b.and_(live_lanes(e, warp), e.b.not_(e.load_field(Warp, warp, "cluster_arrived", I32)))
@@ -95,7 +133,7 @@ def _build_settle(module: ir.Module) -> None:
 
 def _build_some_ready(module: ir.Module) -> None:
     """some_ready(context): whether a warp of the cluster can run."""
-    e = start_function(module, SOME_READY, I64, [POINTER])
+    e = start_function(module, hook_symbol("some_ready"), I64, [POINTER])
     (context,) = e.function.args
     with _each_warp_of_cluster(e, context) as warp:
         ready = e.b.icmp_signed("==", e.load_field(Warp, warp, "status"), constant(Status.READY))

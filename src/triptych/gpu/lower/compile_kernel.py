@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from triptych.gpu.lower.analysis import KernelAnalysis
-from triptych.gpu.lower.body import KernelForm
+from triptych.gpu.lower.body import LONG, KernelForm
 from triptych.gpu.lower.converged import ConvergedForm
 from triptych.gpu.lower.engine import Unit, load_units
 from triptych.gpu.lower.masked import MaskedForm
 from triptych.gpu.lower.scheduler import RUN
 
 FORMS: Mapping[str, type[KernelForm]] = {"converged": ConvergedForm, "masked": MaskedForm}
-LEVELS = {"converged": ((500, 2), (1500, 1)), "masked": ((500, 1),)}
+LEVELS = {"converged": ((800, 1),), "masked": ((500, 1),)}
 """How hard LLVM's code generator works on a form of at most so many PTX instructions; on longer ones at level 0.
 What it does at the higher levels takes a time that grows with the square of a block's length."""
 
@@ -44,6 +44,6 @@ def compile_form(
         return module
 
     level = next((level for most, level in LEVELS[form] if instructions <= most), 0)
-    kernel = Unit(f"{key}/{form}", (symbol,), make, level, is_shared=False)
+    kernel = Unit(f"{key}/{form}", (symbol,), make, level, is_shared=False, keeps_blocks=instructions > LONG)
     addresses = load_units((*linked, kernel))
     return KernelCode(addresses[symbol], addresses[RUN])

@@ -148,7 +148,7 @@ class ConvergedForm(EndingForm):
         if target <= index:
             self.check_fuel(index)
         if (index, target) in self.analysis.waits:
-            with self.e.when(self.lose_patience(), likely=False):
+            with self.e.when(self.lose_patience((index, target)), likely=False):
                 self._suspend(target)
                 self.leave(Outcome.YIELDED)
         self.b.branch(self.blocks[target])
@@ -196,7 +196,7 @@ class ConvergedForm(EndingForm):
         self._wait_at(following, ir.Constant(I64, CLUSTER_BARRIER))
         self.leave(Outcome.BARRIER)
         self.b.position_at_end(parted)
-        self._diverge(wait.marks, (following,))
+        self._diverge(index, wait.marks, (following,))
 
     def _wait_at(self, following: int, number: ir.Value) -> None:
         self._suspend(following)
@@ -223,7 +223,7 @@ class ConvergedForm(EndingForm):
             self.go(index, target)
         else:
             places = [self.place_of(target), self.place_of(other)]
-            self._diverge(self.b.select(condition.ir, *places), (target, other))
+            self._diverge(index, self.b.select(condition.ir, *places), (target, other))
 
     def _retire(self, index: int, ended: ir.Value, remaining: ir.Value) -> None:
         """Some lanes end at once; the rest stay converged."""
@@ -232,11 +232,12 @@ class ConvergedForm(EndingForm):
         self.b.store(remaining, self.live)
         self._store_live()
 
-    def _diverge(self, following: ir.Value, targets: tuple[int, ...]) -> None:
+    def _diverge(self, index: int, following: ir.Value, targets: tuple[int, ...]) -> None:
         names: set[str] = set()
         for target in set(targets) - {self.analysis.graph.exit}:
             names |= set(self._live_in(target))
         self._save(sorted(names))
+        self.lose_patience_for(index, following, targets)
         self._part_to(following)
         self.leave(Outcome.DIVERGED)
 
@@ -259,7 +260,7 @@ class ConvergedForm(EndingForm):
             self.b.cbranch(self.agree(following), together, parted)
             self.b.position_at_end(parted)
             self.count_divergence(index)
-            self._diverge(following, targets)
+            self._diverge(index, following, targets)
             self.b.position_at_end(together)
         arms = [self.e.block(f"case{position}") for position in range(len(targets))]
         switch = self.b.switch(chosen, arms[-1])

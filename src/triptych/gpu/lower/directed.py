@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -38,23 +39,38 @@ def build_directed(operation: str, t: ScalarType) -> ir.Module:
     kind = vector(FLOAT if t is F32 else DOUBLE)
     e = start_function(module, symbol, kind, [I32, *[kind] * count])
     mode, *operands = e.function.args
-    switch = _switch_x86 if llvm.get_default_triple().startswith(_X86) else _switch
-    words: list[ir.Type] = [ir.MetaDataType(), ir.MetaDataType()]
-    constrained = ir.Function(
-        module,
-        ir.FunctionType(kind, [*[kind] * count, *words]),
-        f"llvm.experimental.constrained.{name}.v{kind.count}f{t.bits}",
-    )
-    switch(e, mode)
-    modes = [ir.MetaDataString(module, word) for word in ("round.dynamic", "fpexcept.ignore")]
-    result = e.b.call(constrained, [*operands, *modes])
-    switch(e, ir.Constant(I32, _NEAREST))
+    _switch(e, mode)
+    result = constrained(e, name, operands)
+    _switch(e, ir.Constant(I32, _NEAREST))
     e.b.ret(result)
     return module
 
 
+@contextmanager
+def rounded(e: Emitter, direction: str) -> Generator[None]:
+    """Code whose `constrained` operations are rounded in one of `DIRECTIONS`."""
+    _switch(e, ir.Constant(I32, DIRECTIONS[direction]))
+    yield
+    _switch(e, ir.Constant(I32, _NEAREST))
+
+
+def constrained(e: Emitter, name: str, operands: Sequence[ir.Value]) -> ir.Value:
+    """An operation on vectors, by LLVM's name, rounded in the mode that is set when it runs."""
+    kind = operands[0].type
+    symbol = f"llvm.experimental.constrained.{name}.v{kind.count}f{32 if kind.element == FLOAT else 64}"
+    function = e.module.globals.get(symbol)
+    if function is None:
+        words: list[ir.Type] = [ir.MetaDataType(), ir.MetaDataType()]
+        function = ir.Function(e.module, ir.FunctionType(kind, [*[kind] * len(operands), *words]), symbol)
+    modes = [ir.MetaDataString(e.module, word) for word in ("round.dynamic", "fpexcept.ignore")]
+    return e.b.call(function, [*operands, *modes])
+
+
 def _switch(e: Emitter, mode: ir.Value) -> None:
-    e.intrinsic("llvm.set.rounding", VOID, [mode])
+    if llvm.get_default_triple().startswith(_X86):
+        _switch_x86(e, mode)
+    else:
+        e.intrinsic("llvm.set.rounding", VOID, [mode])
 
 
 def _switch_x86(e: Emitter, mode: ir.Value) -> None:

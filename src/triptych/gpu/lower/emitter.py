@@ -15,6 +15,9 @@ HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 VOID = ir.VoidType()
 
+str(ir.Constant(ir.ArrayType(I8, 1), bytearray(1)))
+# With its first text llvmlite fills a table, which modules that are made in several threads would see half filled.
+
 
 def vector(element: ir.Type, lanes: int = WARP_SIZE) -> ir.VectorType:
     """A vector type."""
@@ -124,6 +127,10 @@ class Emitter:
             kind = ir.FunctionType(result, [a.type for a in arguments])
             function = ir.Function(self.module, kind, name)
         return self.b.call(function, list(arguments))
+
+    def clear(self, place: ir.Value, size: int) -> None:
+        """Zeros in so many bytes of memory."""
+        self.intrinsic("llvm.memset.p0.i64", VOID, [place, ir.Constant(I8, 0), constant(size), ir.Constant(I1, 0)])
 
     def all_lanes(self, condition: ir.Value) -> ir.Value:
         """Whether a <32 x i1> holds everywhere."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import reduce
 
 from llvmlite import ir
 
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.types import U32
 from triptych.gpu.lower.arrivals import ArrivingForm, ClusterWait
-from triptych.gpu.lower.emitter import I32, number, vector
+from triptych.gpu.lower.emitter import I32, I64, number, vector
 from triptych.gpu.lower.machine import Value
 from triptych.gpu.lower.records import EXITED, Warp
 
@@ -92,6 +93,22 @@ class EndingForm(ArrivingForm):
         self.go(index, target)
         self.b.position_at_end(other_block)
         self.go(index, other)
+
+    def lose_patience_for(self, index: int, following: ir.Value, targets: Collection[int]) -> None:
+        """Where lanes part: if some go round a loop that waits, too often, those at higher blocks run before them."""
+        round_again = sorted({(index, target) for target in targets} & self.analysis.waits)
+        for stands in (False, True):  # those that stand still take all of it, whatever others took
+            edges = [edge for edge in round_again if (edge in self.analysis.standing) is stands]
+            places = [self.b.icmp_unsigned("==", following, number(vector(I32), target)) for _, target in edges]
+            if places:
+                going = self.b.and_(self.e.bits(reduce(self.b.or_, places)), self.group)
+                some = self.b.icmp_unsigned("!=", going, ir.Constant(I32, 0))
+                with self.e.when(some), self.e.when(self.lose_patience(*edges), likely=False):
+                    self.set_offset(index + 1)
+
+    def set_offset(self, index: int) -> None:
+        """Parted lanes at blocks from this one on run before the others."""
+        self.b.store(ir.Constant(I64, index), self.e.field(Warp, self.warp, "offset"))
 
     def only_ends(self, index: int) -> bool:
         """Whether a block does nothing but end its lanes."""

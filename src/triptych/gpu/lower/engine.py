@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ from llvmlite import ir
 from triptych.core.cache import Cache, key_of
 from triptych.core.cache import cache as disk_cache
 from triptych.core.forks import library_lock
+from triptych.core.undisturbed import beside
 from triptych.gpu.lower.cache_digest import cache_digest, processor
 
 OWN_SYMBOLS = "triptych."
@@ -36,6 +38,8 @@ class Unit:
     """How hard LLVM's code generator works on it, 0 to 3."""
     is_shared: bool = True
     """Whether other units call its functions."""
+    keeps_blocks: bool = False
+    """Whether its blocks stay as they are: the code generator's time grows with the square of a block's length."""
 
 
 @cache
@@ -58,7 +62,7 @@ def _target_machine(level: int) -> llvm.TargetMachine:
     return _target().create_target_machine(cpu=processor().name, features=features, opt=level, jit=True)
 
 
-def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, *, keeps_blocks: bool) -> None:
     """The passes that our code gains from.
 
     LLVM's own pipeline takes ten times as long for code that is no faster: what is common or constant in a kernel its
@@ -66,26 +70,22 @@ def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     """
     manager = llvm.create_new_module_pass_manager()
     manager.add_sroa_pass()
-    manager.add_simplify_cfg_pass()
+    if not keeps_blocks:
+        manager.add_simplify_cfg_pass()
     manager.add_instruction_combine_pass()
-    manager.add_simplify_cfg_pass()
+    if not keeps_blocks:
+        manager.add_simplify_cfg_pass()
     manager.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-def compile_module(module: ir.Module, *, level: int) -> bytes:
-    """A module as object code."""
-    with _LOCK:
-        return _compile(module, level)
-
-
-def _compile(module: ir.Module, level: int) -> bytes:
-    """A function of its own: what it drops at its end is LLVM's too, and goes under the lock."""
+def _compile(module: ir.Module, level: int, *, keeps_blocks: bool) -> bytes:
+    """A module as object code. The caller holds the lock, under which all that is dropped here goes too."""
     machine = _target_machine(level)
     module.triple = llvm.get_default_triple()
     module.data_layout = str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
     parsed.verify()
-    _optimise(parsed, machine)
+    _optimise(parsed, machine, keeps_blocks=keeps_blocks)
     return machine.emit_object(parsed)
 
 
@@ -93,9 +93,37 @@ def _object_code(unit: Unit, store: Cache, linked: Set[str]) -> bytes:
     def make() -> bytes:
         module = unit.make()
         _require_linked(unit, module, linked)
-        return compile_module(module, level=unit.level)
+        return _compile(module, unit.level, keeps_blocks=unit.keeps_blocks)
 
     return store.fetch("object", key_of(cache_digest(), str(unit.level), unit.key), make)
+
+
+def _object_codes(units: Sequence[Unit], linked: Set[str]) -> list[bytes]:
+    """The units' code; while LLVM works on one, which lets Python run, another thread writes the next one.
+
+    More threads would not help, as llvmlite has one lock around all of LLVM. The caller holds ours for both.
+    """
+    store, waiting = disk_cache(), deque(units)
+    codes: dict[str, bytes] = {}
+
+    def following() -> Unit | None:
+        try:
+            return waiting.popleft()
+        except IndexError:  # the other thread took the last
+            return None
+
+    def work() -> None:
+        for unit in iter(following, None):
+            codes[unit.key] = _object_code(unit, store, linked)
+
+    end = beside(work) if len(units) > 1 else None
+    try:
+        work()
+    finally:
+        waiting.clear()
+        if end is not None:
+            end()
+    return [codes[unit.key] for unit in units]
 
 
 def _require_linked(unit: Unit, module: ir.Module, linked: Set[str]) -> None:
@@ -117,19 +145,20 @@ def _link(codes: Sequence[bytes]) -> llvm.ExecutionEngine:
     return engine
 
 
+def _load(units: Sequence[Unit], codes: Sequence[bytes]) -> dict[str, int]:
+    engine = _link(codes)
+    addresses = {symbol: engine.get_function_address(symbol) for unit in units for symbol in unit.symbols}
+    for symbol in (symbol for unit in units if unit.is_shared for symbol in unit.symbols):
+        llvm.add_symbol(symbol, addresses[symbol])
+        _SHARED[symbol] = addresses[symbol]
+    return addresses
+
+
 def load_units(units: Sequence[Unit]) -> dict[str, int]:
     """Loads units, those apart that all share and that are there already; the addresses of their functions."""
     with _LOCK:
         missing = [u for u in units if not u.is_shared or u.symbols[0] not in _SHARED]
-        store = disk_cache()
         linked = {symbol for unit in units for symbol in unit.symbols}
-        engine = _link([_object_code(unit, store, linked) for unit in missing])
-        addresses: dict[str, int] = {}
-        for unit in missing:
-            for symbol in unit.symbols:
-                address = addresses[symbol] = engine.get_function_address(symbol)
-                if unit.is_shared:
-                    llvm.add_symbol(symbol, address)
-                    _SHARED[symbol] = address
+        addresses = _load(missing, _object_codes(missing, linked)) if missing else {}
         shared = {symbol: _SHARED[symbol] for unit in units if unit.is_shared for symbol in unit.symbols}
         return addresses | shared

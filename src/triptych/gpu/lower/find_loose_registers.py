@@ -13,10 +13,15 @@ from enum import IntEnum
 from typing import Any
 
 from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.bulk_copy import BulkCopy
+from triptych.gpu.isa.fragments import Product
+from triptych.gpu.isa.matrix_descriptors import GroupProduct
+from triptych.gpu.isa.mbarrier_object import elements_of
 from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.types import F32, F64, TYPES, ScalarType, literal_number
 from triptych.gpu.lower.values import CANONICAL
 from triptych.gpu.syntax.ast import FloatBits, Integer, Operand, Register, Vector
+from triptych.gpu.tensor_map import TensorCopy
 
 _INFINITY = 0x7F80_0000
 
@@ -68,18 +73,56 @@ class NanMachine:
         """Anything."""
         return [Nan.EXACT] * count
 
+    def copy_bulk(self, copy: BulkCopy, target: Nan, source: Nan, size: Nan, barrier: Nan, blocks: Nan) -> None:
+        """No value."""
+
+    def complete(self, barrier: Nan, amount: Nan) -> None:
+        """No value."""
+
     def load_matrix(self, address: Nan, count: int, transposed: bool) -> Sequence[Nan]:
         """Anything."""
         return [Nan.EXACT] * count
+
+    def store_matrix(self, address: Nan, matrices: Sequence[Nan], transposed: bool) -> None:
+        """No value."""
+
+    def multiply_matrices(self, product: Product, registers: Sequence[Nan]) -> Sequence[Nan]:
+        """The hardware's."""
+        return [Nan.EXACT] * product.d.registers
+
+    def multiply_group(
+        self, product: GroupProduct, sums: Sequence[Nan], a: Sequence[Nan], b: Nan, keeps: Nan
+    ) -> Sequence[Nan]:
+        """The hardware's."""
+        return [Nan.EXACT] * product.warp.d.registers
 
     def atomic(
         self, space: Space, operation: str, t: ScalarType, address: Nan, operands: Sequence[Nan]
     ) -> Sequence[Nan]:
         """Anything."""
-        return [Nan.EXACT] * len(operands)
+        return [Nan.EXACT] * elements_of(operation, len(operands))
 
     def store(self, space: Space, t: ScalarType, address: Nan, values: Sequence[Nan]) -> None:
         """No value."""
+
+    def copy_tensor(
+        self,
+        copy: TensorCopy,
+        tensor_map: Nan,
+        coordinates: Sequence[Nan],
+        shared: Nan,
+        offsets: Sequence[Nan],
+        barrier: Nan | None,
+        blocks: Nan | None,
+    ) -> None:
+        """No value."""
+
+    def copy_tensor_map(self, target: Nan, source: Nan) -> None:
+        """No value."""
+
+    def move_address(self, address: Nan, distance: int) -> Nan:
+        """Any bits."""
+        return Nan.EXACT
 
     def copy_to_shared(self, size: int, target: Nan, source: Nan, source_size: Nan) -> None:
         """No value."""

@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from triptych.core.errors import UnsupportedInstruction
+from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.isa.bulk_copy import BulkCopy
+from triptych.gpu.isa.matrix_descriptors import MOST_REGISTERS, GroupProduct
+from triptych.gpu.isa.mbarrier_object import elements_of, is_one_answer
 from triptych.gpu.isa.spaces import PARAM, Space
-from triptych.gpu.isa.types import TYPES, ScalarType
+from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
+from triptych.gpu.lower.bulk_copies import bulk_name
 from triptych.gpu.lower.clusters import block_rank
-from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, number, vector
+from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, VOID, Emitter, lanes, number, vector
+from triptych.gpu.lower.mbarrier import COMPLETE
 from triptych.gpu.lower.memory import (
     HelperAccess,
     atomic_access,
@@ -18,11 +24,15 @@ from triptych.gpu.lower.memory import (
     emit_inline,
     load_matrix_name,
     load_matrix_result,
+    store_matrix_name,
     ways_of,
 )
-from triptych.gpu.lower.records import Context
+from triptych.gpu.lower.records import Context, Site
+from triptych.gpu.lower.tensor_copies import MAP_WORD, STORED_WORD, tensor_copy_code, tensor_copy_name
 from triptych.gpu.lower.values import Value, element_type, signed_value
 from triptych.gpu.lower.warp_machine import WarpMachine
+from triptych.gpu.lower.wgmma import group_name
+from triptych.gpu.tensor_map import MOST_AXES, TensorCopy
 
 
 class LlvmMachine(WarpMachine):
@@ -38,6 +48,8 @@ class LlvmMachine(WarpMachine):
         self.warp = warp
         self.site: ir.Value | None = None
         self.parameter_bytes = 0
+        self.homes: dict[str, ir.Value] = {}
+        """Where registers of matrices are handed over in memory."""
 
     # Integers ---------------------------------------------------------------------------------------------------
 
@@ -193,9 +205,12 @@ class LlvmMachine(WarpMachine):
         self, space: Space, operation: str, t: ScalarType, address: Value, operands: Sequence[Value]
     ) -> Sequence[Value]:
         """See `Machine`."""
-        count = 1 if operation == "cas" else len(operands)
+        count = elements_of(operation, len(operands))
         access = atomic_access(operation, space.helper, t, count)
         old = self._access(access, address, [self._as_bits(t, v) for v in operands])
+        if is_one_answer(operation, (a.uniform for a in (address, *operands))):
+            first = self.b.and_(self.e.count_trailing_zeros(self.active), ir.Constant(I32, WARP_SIZE - 1))
+            return [Value(self.b.extract_element(old, first), True)]
         return [self.bitcast(_bits_type(t), t, Value(part, False)) for part in self._parts(old, count)]
 
     def _as_bits(self, t: ScalarType, value: Value) -> ir.Value:
@@ -227,12 +242,101 @@ class LlvmMachine(WarpMachine):
         arguments = [self.context, self.site, self.active, places, self.spread(source), sizes]
         self.e.intrinsic(copy_name(size), VOID, arguments)
 
+    def copy_bulk(
+        self, copy: BulkCopy, target: Value, source: Value, size: Value, barrier: Value, blocks: Value
+    ) -> None:
+        """See `Machine`."""
+        assert self.site is not None, "a memory instruction has a site"
+        places = (self._wide_places(place) for place in (target, source))
+        rest = (self.spread(size), self._wide_places(barrier), self.spread(blocks))
+        self.e.intrinsic(bulk_name(copy), VOID, [self.context, self.site, self.active, *places, *rest])
+
+    def _wide_places(self, address: Value) -> ir.Value:
+        """Addresses of 64 bits."""
+        places = self.spread(address)
+        return places if places.type.element == I64 else self.b.zext(places, vector(I64))
+
+    def copy_tensor(
+        self,
+        copy: TensorCopy,
+        tensor_map: Value,
+        coordinates: Sequence[Value],
+        shared: Value,
+        offsets: Sequence[Value],
+        barrier: Value | None,
+        blocks: Value | None,
+    ) -> None:
+        """See `Machine`."""
+        assert self.site is not None, "a memory instruction has a site"
+        nothing, nowhere = self.constant(U32, 0), self.constant(U64, 0)
+        places = [self._wide_places(place or nowhere) for place in (tensor_map, shared, barrier)]
+        numbers = (*coordinates, *[nothing] * (MOST_AXES - len(coordinates)))
+        steps = (*offsets, *[nothing] * (MOST_AXES - 2 - len(offsets)))
+        rest = [self.spread(value) for value in (*numbers, *steps, blocks or nothing)]
+        how = ir.Constant(I64, tensor_copy_code(copy))
+        arguments = [self.context, self.site, self.active, how, *places, *rest]
+        self.e.intrinsic(tensor_copy_name(copy.operation), VOID, arguments)
+
+    def copy_tensor_map(self, target: Value, source: Value) -> None:
+        """See `Machine`."""
+        assert self.site is not None, "a memory instruction has a site"
+        shared, apart = self._shared_places(source), lanes(I32, MAP_WORD.bytes)
+        request = [self.context, self.site, self.active, self.b.add(shared, apart)]
+        words = self.e.intrinsic(MAP_WORD.name, MAP_WORD.result_type, request)
+        places = self.b.add(self._wide_places(target), lanes(I64, MAP_WORD.bytes))
+        there = [self.context, self.e.offset(self.site, Site.size()), self.active, places, words]
+        self.e.intrinsic(STORED_WORD.name, VOID, there)
+
+    def move_address(self, address: Value, distance: int) -> Value:
+        """See `Machine`."""
+        kind = address.ir.type.element if isinstance(address.ir.type, ir.VectorType) else address.ir.type
+        t = U32 if kind == I32 else U64
+        return self.add(t, address, self.constant(t, distance)) if distance else address
+
+    def complete(self, barrier: Value, amount: Value) -> None:
+        """See `Machine`."""
+        assert self.site is not None, "a memory instruction has a site"
+        addresses, amounts = (self.e.variable(vector(I64), self._wide_places(v)) for v in (barrier, amount))
+        with self.e.each_lane(self.active) as lane:
+            place = self.b.shl(lane, ir.Constant(I64, 3))
+            operands = (self.b.load(self.e.offset(lanes, place), typ=I64) for lanes in (addresses, amounts))
+            self.e.intrinsic(COMPLETE, VOID, [self.context, self.site, lane, *operands])
+
     def load_matrix(self, address: Value, count: int, transposed: bool) -> Sequence[Value]:
         """See `Machine`."""
         assert self.site is not None, "a memory instruction has a site"
         arguments = [self.context, self.site, self.active, self._shared_places(address)]
         given = self.e.intrinsic(load_matrix_name(count, transposed), load_matrix_result(count), arguments)
         return [Value(part, False) for part in self._parts(given, count)]
+
+    def store_matrix(self, address: Value, matrices: Sequence[Value], transposed: bool) -> None:
+        """See `Machine`."""
+        assert self.site is not None, "a memory instruction has a site"
+        words = [self.spread(matrix) for matrix in matrices]
+        arguments = [self.context, self.site, self.active, self._shared_places(address), *words]
+        self.e.intrinsic(store_matrix_name(len(words), transposed), VOID, arguments)
+
+    def multiply_group(
+        self, product: GroupProduct, sums: Sequence[Value], a: Sequence[Value], b: Value, keeps: Value
+    ) -> Sequence[Value]:
+        """See `Machine`."""
+        assert self.site is not None, "a memory instruction has a site"
+        home = self._in_memory("d", MOST_REGISTERS, sums)
+        first = self._in_memory("a", len(a), a) if product.a_in_registers else self._wide_places(a[0])
+        bits = self.e.bits(self.spread(keeps))
+        arguments = [self.context, self.site, self.active, home, first, self._wide_places(b), bits]
+        self.e.intrinsic(group_name(product), VOID, arguments)
+        kind = vector(element_type(product.warp.d.register))
+        places = (self.e.offset(home, 4 * WARP_SIZE * index) for index in range(len(sums)))
+        return [Value(self.b.load(place, typ=kind), False) for place in places]
+
+    def _in_memory(self, name: str, room: int, registers: Sequence[Value]) -> ir.Value:
+        """Registers of 32 bits one behind the other, in memory that all instructions of the function share."""
+        if name not in self.homes:
+            self.homes[name] = self.e.variable(ir.ArrayType(vector(I32), room), name=name)
+        for index, register in enumerate(registers):
+            self.b.store(self.spread(register), self.e.offset(self.homes[name], 4 * WARP_SIZE * index))
+        return self.homes[name]
 
     def block_rank(self) -> Value:
         """See `Machine`."""

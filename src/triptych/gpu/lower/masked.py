@@ -33,7 +33,9 @@ class MaskedForm(EndingForm):
         self.syncs = {i for i, block in enumerate(analysis.bound) if block and block[0].membermask is not None}
         self.rotates = bool(analysis.waits or self.syncs)
         """Whether lanes may have to wait for lanes at higher blocks."""
-        self.ran = self.e.variable(I1, ir.Constant(I1, 0), name="ran")
+        parted_late = self.b.icmp_unsigned("!=", self.e.load_field(Warp, self.warp, "offset"), ir.Constant(I64, 0))
+        self.ran = self.e.variable(I1, parted_late, name="ran")
+        """Whether a group ran since the circle began: the converged form did where it has set the `offset`."""
         self.held = self.e.variable(I32, ir.Constant(I32, 0), name="held")
         """Lanes that wait at the block whose other lanes run next."""
         self.regions = find_regions(analysis)
@@ -124,7 +126,7 @@ class MaskedForm(EndingForm):
 
     def _set_offset(self, index: int) -> None:
         if self.rotates:
-            self.b.store(ir.Constant(I64, index), self.e.field(Warp, self.warp, "offset"))
+            self.set_offset(index)
 
     def _end_circle(self, following: ir.Value) -> None:
         """All groups had their turn since the lowest block's: the order is as usual again, or other warps run."""
@@ -305,7 +307,7 @@ class MaskedForm(EndingForm):
         if target <= index:
             self.check_fuel(index)
         if (index, target) in self.analysis.waits:
-            with self.e.when(self.lose_patience(), likely=False):
+            with self.e.when(self.lose_patience((index, target)), likely=False):
                 self._set_offset(index + 1)
                 self.b.branch(self._way_out(target, directly=False))
         if any(i.effect is Effect.BLOCK_ARRIVAL for i in self.analysis.bound[index]):
@@ -330,14 +332,9 @@ class MaskedForm(EndingForm):
                 ended = taken if ending == 0 else self.b.and_(self.group, self.b.not_(taken))
                 self.count_block(end, self.population(ended))
         self._hand_back((target, other))
-        self._lose_patience_for(index, (target, other))
-        self._send(self.b.select(condition.ir, *places))
-
-    def _lose_patience_for(self, index: int, targets: Collection[int]) -> None:
-        """Some lanes of a group go round a waiting loop, or all to blocks of their own."""
-        if any((index, target) in self.analysis.waits for target in targets):
-            with self.e.when(self.lose_patience(), likely=False):
-                self._set_offset(index + 1)
+        following = self.b.select(condition.ir, *places)
+        self.lose_patience_for(index, following, (target, other))
+        self._send(following)
 
     def switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
         """See `EndingForm`."""
@@ -347,7 +344,7 @@ class MaskedForm(EndingForm):
         if any(target <= index for target in targets):
             self.check_fuel(index)
         self._hand_back(targets)
-        self._lose_patience_for(index, targets)
+        self.lose_patience_for(index, following, targets)
         self._send(following)
 
     def wait(self, index: int, following: int | None) -> None:

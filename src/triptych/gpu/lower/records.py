@@ -12,6 +12,7 @@ from enum import Enum, IntEnum, auto
 from typing import ClassVar
 
 from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.isa.mbarrier_object import MbarrierFault
 
 NO_STOP = (1 << 63) - 1
 """`stop_block` while nothing stops the launch."""
@@ -30,6 +31,10 @@ WRAPPED = 0x2000_0000
 """Added to a block's number where its turn comes after those from the warp's `offset` on."""
 PATIENCE = 64
 """Iterations of waiting loops that a warp runs before it lets others run."""
+
+
+MBARRIER_FAULTS = 40
+"""A `FaultKind` of an mbarrier is this and the `MbarrierFault`."""
 
 
 class Status(IntEnum):
@@ -86,6 +91,21 @@ class FaultKind(IntEnum):
     CLUSTER_EXITED = 16
     CLUSTER_ARRIVAL = 17
     CLUSTER_WAIT = 18
+    DIVERGENT_WARP = 19
+    # An mbarrier's, in the order of `MbarrierFault`.
+    MBARRIER_NO_OBJECT = MBARRIER_FAULTS + MbarrierFault.NO_OBJECT
+    MBARRIER_INVALIDATED = MBARRIER_FAULTS + MbarrierFault.INVALIDATED
+    MBARRIER_COUNT = MBARRIER_FAULTS + MbarrierFault.COUNT
+    MBARRIER_ARRIVALS = MBARRIER_FAULTS + MbarrierFault.ARRIVALS
+    MBARRIER_TRANSACTIONS = MBARRIER_FAULTS + MbarrierFault.TRANSACTIONS
+    MBARRIER_COMPLETES = MBARRIER_FAULTS + MbarrierFault.COMPLETES
+    MBARRIER_PARITY = MBARRIER_FAULTS + MbarrierFault.PARITY
+    BULK_SIZE = 50
+    BULK_ALIGNMENT = 51
+    TENSOR_MAP = 52
+    """The detail is a `TensorMapFault`, the size the number that is wrong."""
+    MATRIX_DESCRIPTOR = 53
+    """The detail is a `DescriptorFault`, the address the descriptor."""
 
 
 class Start(Enum):
@@ -158,6 +178,7 @@ class Context(Record):
         "index_stride parameters stop_block budget converged masked storages symbols envreg_1 envreg_2 host_call",
         "cleared_bytes",
         "cluster_x cluster_y cluster_z cluster_size explicit_cluster",
+        "room_for_cluster start_cluster settle_cluster some_ready",  # addresses: see `clusters.HOOKS`
         # The worker's: they go on from block to block.
         "sites site_count counts scratch warp_index slots slot_count slot_limit wanted cursor held done_blocks",
         "progress turn_progress idle_turns spins",
@@ -209,6 +230,25 @@ class Site(Record):
     """
 
     _fields_ = _fields("low high delta touched requests sectors bytes conflicts contiguous broadcast left_view")
+
+
+class AsyncCopy(Record):
+    """A bulk copy that a thread asked for: all that it takes to perform it.
+
+    `target`, `source` and `barrier` are addresses of the copy's spaces, `blocks` the ranks of a multicast as bits.
+    """
+
+    _fields_ = _fields("lane target source bytes barrier blocks")
+
+
+class TensorRequest(Record):
+    """A copy of a box of a tensor that a thread asked for: all that it takes to perform it.
+
+    `how` is what the instruction says (`tensor_copies.tensor_copy_code`), `tensor_map` a generic address; `shared` and
+    `barrier` are those of shared memory, and may name a block. Coordinates are those of the innermost axis first.
+    """
+
+    _fields_ = _fields("how lane tensor_map shared barrier blocks x0 x1 x2 x3 x4 offset1 offset2 offset3")
 
 
 class MisuseKind(IntEnum):

@@ -114,7 +114,8 @@ class Operands:
                 value = self.m.settled(self.read_register(name))
                 if operand.offset and t.bits == 32:  # 32-bit addresses wrap as the hardware's do
                     value = self.m.add(U32, value, self.m.constant(U32, operand.offset))
-                if t.bits == instruction.form.space.address_bits == 32:
+                form = instruction.form
+                if t.bits == form.space.address_bits == 32 and form.row.moves is None:  # else it is reckoned with
                     return value
                 base = self.convert(value, TYPES[f"u{t.bits}"], U64)
                 if t.bits == 32:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
 from triptych.gpu.hardware import POISON_BYTE, WARP_SIZE
-from triptych.gpu.lower.barriers import SETTLE, build_barriers
-from triptych.gpu.lower.clusters import SETTLE_CLUSTER, SOME_READY, build_clusters
-from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, VOID, Callee, Emitter, constant, start_function
-from triptych.gpu.lower.records import PATIENCE, Context, FaultKind, Need, Outcome, Slot, Status, Warp
-from triptych.gpu.lower.services import at_most_fuel, build_services, record_fault
+from triptych.gpu.lower.barriers import SETTLE
+from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Callee, Emitter, constant, start_function
+from triptych.gpu.lower.records import PATIENCE, Context, FaultKind, Need, Outcome, Status, Warp
+from triptych.gpu.lower.services import at_most_fuel, record_fault
+from triptych.gpu.lower.turns import START_BLOCK, move_on
 
 RUN = "triptych.run"
 IDLE_TURNS = 32
@@ -21,13 +21,9 @@ IDLE_TURNS = 32
 
 
 def build_scheduler() -> ir.Module:
-    """The module with `triptych.run` and what code of kernels calls of the scheduler."""
+    """The module with `triptych.run` and `triptych.start_block`."""
     module = ir.Module(name="triptych.scheduler")
-    build_services(module)
-    build_barriers(module)
-    build_clusters(module)
     _build_start_block(module)
-    _build_start_cluster(module)
     _build_step(module)
     _Run(module)
     return module
@@ -35,7 +31,7 @@ def build_scheduler() -> ir.Module:
 
 def _build_start_block(module: ir.Module) -> None:
     """start_block(context, index): coordinates, shared memory and warps of a new block."""
-    e = start_function(module, "triptych.start_block", VOID, [POINTER, I64])
+    e = start_function(module, START_BLOCK, VOID, [POINTER, I64])
     context, index = e.function.args
     e.start_record(Context, context, {"block_index": index, **_coordinates(e, context, index)})
     shared = e.b.inttoptr(e.load_field(Context, context, "shared"), POINTER)
@@ -79,38 +75,6 @@ def _split(e: Emitter, number: ir.Value, extents: list[ir.Value]) -> list[ir.Val
         found.append(e.b.urem(number, extent))
         number = e.b.udiv(number, extent)
     return found
-
-
-def _build_start_cluster(module: ir.Module) -> None:
-    """start_cluster(context, index): its blocks, of which `index` is the first, in the slots from the cursor's on."""
-    e = start_function(module, "triptych.start_cluster", VOID, [POINTER, I64])
-    context, index = e.function.args
-    size = e.load_field(Context, context, "cluster_size")
-    first = e.load_field(Context, context, "cursor")
-    with e.counted(size) as rank:
-        e.intrinsic("triptych.start_block", VOID, [context, e.b.add(index, rank)])
-        _move_on(e, context, e.b.add(e.b.add(first, rank), constant(1)), last=e.b.add(first, size), back=first)
-    e.add_field(Context, context, "held", size)
-    e.b.ret_void()
-
-
-def _move_on(e: Emitter, context: ir.Value, following: ir.Value, *, last: ir.Value, back: ir.Value) -> ir.Value:
-    """The slot's block steps aside for that of slot `following`, or of `back` from `last` on, which it gives."""
-    _swap(e, context, load=False)
-    wraps = e.b.icmp_signed(">=", following, last)
-    e.b.store(e.b.select(wraps, back, following), e.field(Context, context, "cursor"))
-    _swap(e, context, load=True)
-    return wraps
-
-
-def _swap(e: Emitter, context: ir.Value, *, load: bool) -> None:
-    """What of the context is the block's, to or from the slot at the cursor."""
-    slots = e.b.inttoptr(e.load_field(Context, context, "slots"), POINTER)
-    slot = e.offset(slots, e.b.mul(e.load_field(Context, context, "cursor"), constant(Slot.size())))
-    for name in Slot.names():
-        there, here = e.field(Slot, slot, name), e.field(Context, context, name)
-        source, target = (there, here) if load else (here, there)
-        e.b.store(e.b.load(source, typ=I64), target)
 
 
 @contextmanager
@@ -203,6 +167,19 @@ class _Run:
             self.e.intrinsic("llvm.x86.avx.vzeroupper", VOID, [])
         self.e.b.ret(constant(need) if isinstance(need, int) else need)
 
+    def _where(self, field: str, least: int) -> AbstractContextManager[None]:
+        """Code that runs where a field of the context is at least so much, which it seldom is."""
+        return self.e.when(self.e.b.icmp_signed(">=", self.get(field), constant(least)), likely=False)
+
+    def _ask_clusters(self, hook: str, *arguments: ir.Value) -> ir.Value:
+        """Calls the function of `clusters.HOOKS` by its address in the context."""
+        kind = ir.FunctionType(I64, [POINTER, *(a.type for a in arguments)])
+        function = self.e.b.inttoptr(self.get(hook), POINTER)
+        return self.e.b.call(Callee(function, kind), [self.context, *arguments])
+
+    def _says(self, hook: str) -> ir.Value:
+        return self.e.b.icmp_signed("!=", self._ask_clusters(hook), constant(0))
+
     def _stop_block(self) -> ir.Value:
         return self.e.b.load(self.e.b.inttoptr(self.get("stop_block"), POINTER), typ=I64)
 
@@ -224,24 +201,13 @@ class _Run:
         wants = e.b.and_(self.less(self.get("held"), self.get("wanted")), self._some_left())
         e.b.cbranch(wants, room, full)
         e.b.position_at_end(room)
-        with e.when(e.b.icmp_signed(">", self.get("cluster_size"), constant(1)), likely=False):
-            e.b.cbranch(self._has_room_for_cluster(), self.take, self.turn)
+        with self._where("cluster_size", 2):
+            e.b.cbranch(self._says("room_for_cluster"), self.take, self.turn)
         e.b.branch(self.take)
         e.b.position_at_end(full)
         e.b.cbranch(e.b.icmp_signed("==", self.get("held"), constant(0)), none, self.turn)
         e.b.position_at_end(none)
         e.b.branch(self.leave)
-
-    def _has_room_for_cluster(self) -> ir.Value:
-        """Whether the free slot at the cursor is the first of as many as a cluster has blocks, all of them free."""
-        e, size = self.e, self.get("cluster_size")
-        free = e.variable(I1, e.b.icmp_signed("==", e.b.urem(self.get("cursor"), size), constant(0)))
-        slots = e.b.inttoptr(self.get("slots"), POINTER)
-        with e.when(e.get(free, I1)), e.counted(size, 1) as rank:
-            slot = e.offset(slots, e.b.mul(e.b.add(self.get("cursor"), rank), constant(Slot.size())))
-            is_free = e.b.icmp_signed("<", e.load_field(Slot, slot, "block_index"), constant(0))
-            e.b.store(e.b.and_(e.get(free, I1), is_free), free)
-        return e.get(free, I1)
 
     def _emit_take(self) -> None:
         """Takes the next block, or all of the next cluster, in ascending order of their numbers.
@@ -256,10 +222,10 @@ class _Run:
         index = e.b.atomic_rmw("add", next_block, size, "monotonic")
         e.b.cbranch(self._may_run(index), begin, self.visit)  # none is left where another worker took the last
         e.b.position_at_end(begin)
-        with e.when(e.b.icmp_signed(">", size, constant(1)), likely=False):
-            e.intrinsic("triptych.start_cluster", VOID, [self.context, index])
+        with self._where("cluster_size", 2):
+            self._ask_clusters("start_cluster", index)
             e.b.branch(self.rounds)
-        e.intrinsic("triptych.start_block", VOID, [self.context, index])
+        e.intrinsic(START_BLOCK, VOID, [self.context, index])
         self.put("held", e.b.add(self.get("held"), constant(1)))
         e.b.branch(self.rounds)
 
@@ -289,8 +255,7 @@ class _Run:
             completed = e.intrinsic(SETTLE, I64, [self.context])
             with e.when(e.b.icmp_signed("!=", completed, constant(0))):
                 e.b.branch(self.rounds)
-            completed = e.intrinsic(SETTLE_CLUSTER, I64, [self.context])
-            with e.when(e.b.icmp_signed("!=", completed, constant(0))):
+            with self._where("settle_cluster", 1), e.when(self._says("settle_cluster")):
                 e.b.branch(self.rounds)
         e.b.cbranch(any_ready, self.turn, look)
         e.b.position_at_end(look)  # warps that waited may have been released since by those behind them
@@ -298,7 +263,7 @@ class _Run:
             self._count(e.load_field(Warp, warp, "status"), waiting, ready)
         with e.when(e.b.icmp_signed(">", e.get(ready, I64), constant(0))):
             e.b.branch(self.rounds)
-        with e.when(e.b.icmp_signed("!=", e.intrinsic(SOME_READY, I64, [self.context]), constant(0))):
+        with self._where("some_ready", 1), e.when(self._says("some_ready")):
             e.b.branch(self.turn)  # of another block of the cluster, which may come to what this one waits for
         record_fault(e, self.context, FaultKind.DEADLOCK)
         e.b.branch(self.finish)
@@ -327,7 +292,7 @@ class _Run:
         e = self.e
         e.b.position_at_end(self.turn)
         following = e.b.add(self.get("cursor"), constant(1))
-        wraps = _move_on(e, self.context, following, last=self.get("slot_count"), back=constant(0))
+        wraps = move_on(e, self.context, following, last=self.get("slot_count"), back=constant(0))
         ends = e.block("turn_ends")
         e.b.cbranch(wraps, ends, self.visit)
         e.b.position_at_end(ends)

@@ -24,12 +24,14 @@ REFUEL = "triptych.refuel"
 _NONE, _NO_SITE = constant(0), ir.Constant(POINTER, None)
 
 
-def build_services(module: ir.Module) -> None:
-    """Adds `triptych.fault`, `triptych.misuse`, `triptych.resolve` and `triptych.refuel`."""
+def build_services() -> ir.Module:
+    """The module with `triptych.fault`, `triptych.misuse`, `triptych.resolve` and `triptych.refuel`."""
+    module = ir.Module(name="triptych.services")
     _build_fault(module)
     _build_misuse(module)
     _build_resolve(module)
     _build_refuel(module)
+    return module
 
 
 def _build_fault(module: ir.Module) -> None:

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from triptych.gpu.isa.bulk_copy import BulkCopy
+from triptych.gpu.isa.fragments import Product
+from triptych.gpu.isa.matrix_descriptors import GroupProduct
+from triptych.gpu.isa.mbarrier_object import elements_of, is_one_answer
 from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.special_registers import SPECIALS, Varies
 from triptych.gpu.isa.types import ScalarType
+from triptych.gpu.tensor_map import TensorCopy
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +95,9 @@ class UniformityMachine:
     def atomic(
         self, space: Space, operation: str, t: ScalarType, address: Uniformity, operands: Sequence[Uniformity]
     ) -> Sequence[Uniformity]:
-        """Anything."""
-        return [VARYING] * len(operands)
+        """Anything, unless all lanes only look at one place."""
+        one = is_one_answer(operation, (a.stride == 0 for a in (address, *operands)))
+        return [UNIFORM if one else VARYING] * elements_of(operation, len(operands))
 
     def shuffle(self, t: ScalarType, a: Uniformity, source_lane: Uniformity) -> Uniformity:
         """Anything, unless all lanes hold the same."""
@@ -104,6 +110,20 @@ class UniformityMachine:
     def reduce(self, t: ScalarType, operation: str, a: Uniformity, mask: Uniformity) -> Uniformity:
         """The same in all lanes of one mask."""
         return mix(mask)
+
+    def store_matrix(self, address: Uniformity, matrices: Sequence[Uniformity], transposed: bool) -> None:
+        """No value."""
+
+    def multiply_matrices(self, product: Product, registers: Sequence[Uniformity]) -> Sequence[Uniformity]:
+        """Anything."""
+        return [VARYING] * product.d.registers
+
+    def multiply_group(
+        self, product: GroupProduct, sums: Sequence[Uniformity], a: Sequence[Uniformity], b: Uniformity,
+        keeps: Uniformity,
+    ) -> Sequence[Uniformity]:  # fmt: skip
+        """Anything."""
+        return [VARYING] * product.warp.d.registers
 
     def lane_index(self) -> Uniformity:
         """0, 1, 2 …"""
@@ -126,6 +146,34 @@ class UniformityMachine:
 
     def store(self, space: Space, t: ScalarType, address: Uniformity, values: Sequence[Uniformity]) -> None:
         """No value."""
+
+    def copy_bulk(
+        self, copy: BulkCopy, target: Uniformity, source: Uniformity, size: Uniformity, barrier: Uniformity,
+        blocks: Uniformity,
+    ) -> None:  # fmt: skip
+        """No value."""
+
+    def complete(self, barrier: Uniformity, amount: Uniformity) -> None:
+        """No value."""
+
+    def copy_tensor(
+        self,
+        copy: TensorCopy,
+        tensor_map: Uniformity,
+        coordinates: Sequence[Uniformity],
+        shared: Uniformity,
+        offsets: Sequence[Uniformity],
+        barrier: Uniformity | None,
+        blocks: Uniformity | None,
+    ) -> None:
+        """No value."""
+
+    def copy_tensor_map(self, target: Uniformity, source: Uniformity) -> None:
+        """No value."""
+
+    def move_address(self, address: Uniformity, distance: int) -> Uniformity:
+        """As it was."""
+        return Uniformity(address.stride)
 
     def copy_to_shared(self, size: int, target: Uniformity, source: Uniformity, source_size: Uniformity) -> None:
         """No value."""

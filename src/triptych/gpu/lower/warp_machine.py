@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
 
+from triptych.gpu.isa.fragments import Product
 from triptych.gpu.isa.types import U32, ScalarType
 from triptych.gpu.lower.emitter import I32, I64, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.floating import FloatMachine
 from triptych.gpu.lower.records import MisuseKind
 from triptych.gpu.lower.services import MISUSE
 from triptych.gpu.lower.shuffle import SHUFFLE
+from triptych.gpu.lower.tensor import multiply_name, multiply_result
 from triptych.gpu.lower.values import Value
 
 _IDENTITIES: Mapping[str, int] = {
@@ -110,6 +112,16 @@ class WarpMachine(FloatMachine):
     def _note(self, kind: MisuseKind, lanes: ir.Value, sources: ir.Value) -> None:
         assert self.misuse is not None, "an instruction that names lanes has a place for its misuses"
         self.e.intrinsic(MISUSE, VOID, [self.context, self.misuse, constant(kind), lanes, sources])
+
+    # Matrices ---------------------------------------------------------------------------------------------------
+
+    def multiply_matrices(self, product: Product, registers: Sequence[Value]) -> Sequence[Value]:
+        """See `Machine`."""
+        result = multiply_result(product)
+        given = self.e.intrinsic(multiply_name(product), result, [self.spread(value) for value in registers])
+        if product.d.registers == 1:
+            return [Value(given, False)]
+        return [Value(self.b.extract_value(given, index), False) for index in range(product.d.registers)]
 
     # Reductions -------------------------------------------------------------------------------------------------
 

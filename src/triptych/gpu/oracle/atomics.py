@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from triptych.gpu.isa.spaces import GLOBAL, Space
-from triptych.gpu.isa.types import F32, ScalarType
+from triptych.gpu.isa.types import F32, F64, ScalarType
 from triptych.gpu.oracle.values import Lanes
 
 _FLOATS: Mapping[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
@@ -27,7 +27,8 @@ _INTEGER: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-_NAN = 0x7FFF
+_NAN = {16: 0x7FFF, 32: 0x7FFF_FFFF}
+"""By width; doubles keep theirs, in global memory without making it quiet."""
 
 
 def updated(t: ScalarType, operation: str, old: int, operands: Sequence[int], space: Space) -> int:
@@ -36,22 +37,25 @@ def updated(t: ScalarType, operation: str, old: int, operands: Sequence[int], sp
         return operands[1] if old == operands[0] else old
     if t.is_float:
         floats = [np.array([bits], f"u{t.bytes}").view(_FLOATS[t.name]) for bits in (old, operands[0])]
-        return _update_float(t, operation, *floats, flush=t is F32 and space is GLOBAL)
+        return _update_float(t, operation, *floats, in_global=space is GLOBAL)
     left, right = (_number(t, bits) for bits in (old, operands[0]))
     return _INTEGER[operation](left, right) & ((1 << t.bits) - 1)
 
 
-def _update_float(t: ScalarType, operation: str, old: Lanes, b: Lanes, *, flush: bool) -> int:
+def _update_float(t: ScalarType, operation: str, old: Lanes, b: Lanes, *, in_global: bool) -> int:
     """Sums of halves are made in single precision; minima and maxima prefer numbers, and -0 to +0."""
     if operation == "add":
+        flush = t is F32 and in_global
         wide = np.promote_types(old.dtype, np.float32)
         left, right = (_flushed(a, flush).astype(wide) for a in (old, b))
         new = _flushed((left + right).astype(old.dtype), flush)
     else:
         numbers = [a for a in (old, b) if not np.isnan(a)[0]] or [old]
         new = sorted(numbers, key=lambda a: (float(a[0]), not np.signbit(a)[0]))[0 if operation == "min" else -1]
-    if t.bits == 16 and np.isnan(new)[0]:
-        return _NAN
+    if np.isnan(new)[0] and t is not F64:
+        return _NAN[t.bits]
+    if t is F64 and in_global:
+        new = next((a for a in (b, old) if np.isnan(a)[0]), new)
     return int(new.view(f"u{t.bytes}")[0])
 
 

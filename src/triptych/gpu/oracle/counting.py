@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import BANK_BYTES, BANKS, FIRST_HEAP_ADDRESS, PAIR_BYTES, SECTOR_BYTES
@@ -111,14 +112,35 @@ class Counts:
         tally[f"{prefix}.bytes"] += sum(touch.size for touch in touches)
         if space.cost is Cost.SECTORS:
             tally[f"{prefix}.sectors"] += len(find_sectors(touches))
-            pairs = self.pairs["load" if kind == "load" else "store"]
-            pairs.update(
-                pair for touch in touches for pair in touch.pieces(PAIR_BYTES) if touch.address < FIRST_HEAP_ADDRESS
-            )
+            self._note_pairs(kind, touches)
         if space.cost is Cost.WAVEFRONTS:
             wavefronts, conflicts = find_wavefronts(kind, touches, max(touch.size for touch in touches))
             tally[f"{prefix}.wavefronts"] += wavefronts
             tally[f"{prefix}.bank_conflicts"] += conflicts
+
+    def count_block_box(self, kind: str, size: int) -> None:
+        """A box in the shared memory of one block."""
+        tally = self.tallies[self.place]
+        tally[f"tma.{kind}.boxes"] += 1
+        tally[f"tma.{kind}.bytes"] += size
+
+    def count_box(self, kind: str, rows: Sequence[Touch]) -> None:
+        """A box of a tensor, by what of its rows lies inside: one request for global memory."""
+        if not rows:
+            return
+        tally = self.tallies[self.place]
+        sectors = [touch.pieces(SECTOR_BYTES) for touch in rows]
+        again = sum(following[0] == before[-1] for before, following in pairwise(sectors))
+        tally[f"global.{kind}.requests"] += 1
+        tally[f"global.{kind}.bytes"] += sum(touch.size for touch in rows)
+        tally[f"global.{kind}.sectors"] += sum(map(len, sectors)) - again
+        self._note_pairs(kind, rows)
+
+    def _note_pairs(self, kind: str, touches: Sequence[Touch]) -> None:
+        pairs = self.pairs["load" if kind == "load" else "store"]
+        pairs.update(
+            pair for touch in touches for pair in touch.pieces(PAIR_BYTES) if touch.address < FIRST_HEAP_ADDRESS
+        )
 
     def tell(self) -> Tally:
         """All counters by name."""

@@ -8,11 +8,18 @@ from functools import reduce
 
 import numpy as np
 
-from triptych.gpu.isa.spaces import Space
-from triptych.gpu.isa.types import F32, F64, PRED, ScalarType
+from triptych.gpu.hardware import RANK_SHIFT
+from triptych.gpu.isa.bulk_copy import BulkCopy
+from triptych.gpu.isa.fragments import Product
+from triptych.gpu.isa.matrix_descriptors import GroupProduct
+from triptych.gpu.isa.mbarrier_object import OPERATIONS, TRANSACT
+from triptych.gpu.isa.spaces import GLOBAL, SHARED, Space
+from triptych.gpu.isa.types import F32, F64, PRED, TYPES, U64, ScalarType
 from triptych.gpu.oracle.memory import WarpMemory
 from triptych.gpu.oracle.nan import hardware_nan
 from triptych.gpu.oracle.rounding import directed, fused_multiply_add
+from triptych.gpu.oracle.tensor import multiply
+from triptych.gpu.oracle.tensor_copy import Request, perform
 from triptych.gpu.oracle.values import (
     LANES,
     Lanes,
@@ -24,6 +31,8 @@ from triptych.gpu.oracle.values import (
     resize,
     signed,
 )
+from triptych.gpu.oracle.wgmma import multiply_group
+from triptych.gpu.tensor_map import TensorCopy
 
 _RELATIONS: Mapping[str, Callable[[Lanes, Lanes], Lanes]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
@@ -44,9 +53,10 @@ _SMALLEST_NORMAL = 2.0**-126
 class NumpyMachine:
     """Fulfils `Machine`. The interpreter sets, before each instruction, which lanes are active."""
 
-    def __init__(self, memory: WarpMemory) -> None:
-        """Loads and stores go to `memory`."""
+    def __init__(self, memory: WarpMemory, warp: tuple[int, int]) -> None:
+        """Loads and stores go to `memory`; `warp` is the warp's number in its block, and how many there are."""
         self.memory = memory
+        self.warp = warp
         self.active: Mask = np.ones(LANES, np.bool_)
 
     # Integers ---------------------------------------------------------------------------------------------------
@@ -225,15 +235,86 @@ class NumpyMachine:
         self, space: Space, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes]
     ) -> Sequence[Lanes]:
         """See `Machine`."""
-        return self.memory.atomic(space, operation, t, address, operands, self.active)
+        change = self._change(operation) if operation in OPERATIONS else None
+        return self.memory.atomic(space, operation, t, address, operands, self.active, change)
+
+    def _change(self, operation: str) -> Callable[..., tuple[int, int]]:
+        """An operation on an mbarrier, over one lane's numbers."""
+
+        def change(*bits: int) -> tuple[int, int]:
+            new, fault = OPERATIONS[operation].change(self, *(filled(U64, number) for number in bits))
+            return int(new[0]), int(fault[0])
+
+        return change
 
     def copy_to_shared(self, size: int, target: Lanes, source: Lanes, source_size: Lanes) -> None:
         """See `Machine`."""
         self.memory.copy_to_shared(size, target, source, source_size, self.active)
 
+    def copy_bulk(
+        self, copy: BulkCopy, target: Lanes, source: Lanes, size: Lanes, barrier: Lanes, blocks: Lanes
+    ) -> None:
+        """See `Machine`."""
+        requests = zip(*(lanes.tolist() for lanes in (target, source, size, barrier, blocks)), strict=True)
+        for lane, (to, at, amount, object_, mask) in enumerate(requests):
+            if self.active[lane]:
+                self._copy_bulk(copy, lane, (to, at, amount), object_, mask)
+
+    def _copy_bulk(self, copy: BulkCopy, lane: int, places: tuple[int, int, int], barrier: int, mask: int) -> None:
+        target, source, size = places
+        ranks = [rank for rank in range(32) if mask >> rank & 1]
+        low = (1 << RANK_SHIFT) - 1
+
+        def mapped(address: int) -> list[int]:
+            return [address & low | rank + 1 << RANK_SHIFT for rank in ranks] if copy.multicast else [address]
+
+        self.memory.copy_bulk(copy, lane, mapped(target), source, size)
+        for address in mapped(barrier) if copy.signals else ():
+            self.memory.complete(lane, address, size, self._change(TRANSACT))
+
+    def copy_tensor(
+        self,
+        copy: TensorCopy,
+        tensor_map: Lanes,
+        coordinates: Sequence[Lanes],
+        shared: Lanes,
+        offsets: Sequence[Lanes],
+        barrier: Lanes | None,
+        blocks: Lanes | None,
+    ) -> None:
+        """See `Machine`."""
+        for lane in np.flatnonzero(self.active).tolist():
+            x = tuple(int(coordinate.view(np.int32)[lane]) for coordinate in coordinates)
+            steps = tuple(int(offset[lane]) for offset in offsets)
+            mask = 0 if blocks is None else int(blocks[lane])
+            request = Request(copy, lane, int(tensor_map[lane]), x, int(shared[lane]), steps, mask)
+            perform(self.memory, request, None if barrier is None else int(barrier[lane]), self._complete)
+
+    def _complete(self, lane: int, address: int, amount: int) -> None:
+        self.memory.complete(lane, address, amount, self._change(TRANSACT))
+
+    def copy_tensor_map(self, target: Lanes, source: Lanes) -> None:
+        """See `Machine`."""
+        word, apart = TYPES["u32"], np.arange(LANES, dtype=np.uint64) * np.uint64(4)
+        words = self.memory.load(SHARED, word, source + apart, 1, self.active)
+        self.memory.store(GLOBAL, word, target + apart, words, self.active)
+
+    def move_address(self, address: Lanes, distance: int) -> Lanes:
+        """See `Machine`."""
+        return address + np.uint64(distance)
+
+    def complete(self, barrier: Lanes, amount: Lanes) -> None:
+        """See `Machine`."""
+        for lane in np.flatnonzero(self.active).tolist():
+            self.memory.complete(lane, int(barrier[lane]), int(amount[lane]), self._change(TRANSACT))
+
     def load_matrix(self, address: Lanes, count: int, transposed: bool) -> Sequence[Lanes]:
         """See `Machine`."""
         return self.memory.load_matrix(address, count, transposed, self.active)
+
+    def store_matrix(self, address: Lanes, matrices: Sequence[Lanes], transposed: bool) -> None:
+        """See `Machine`."""
+        self.memory.store_matrix(address, matrices, transposed, self.active)
 
     # The warp ---------------------------------------------------------------------------------------------------
 
@@ -265,6 +346,16 @@ class NumpyMachine:
         values, combine = numbers(t, a), _REDUCTIONS[operation]
         groups = ([lane for lane in range(LANES) if named >> lane & 1 and self.active[lane]] for named in mask.tolist())
         return from_numbers(t, [reduce(combine, [values[lane] for lane in lanes]) if lanes else 0 for lanes in groups])
+
+    def multiply_matrices(self, product: Product, registers: Sequence[Lanes]) -> Sequence[Lanes]:
+        """See `Machine`."""
+        return multiply(product, registers)
+
+    def multiply_group(
+        self, product: GroupProduct, sums: Sequence[Lanes], a: Sequence[Lanes], b: Lanes, keeps: Lanes
+    ) -> Sequence[Lanes]:
+        """See `Machine`."""
+        return multiply_group(self.memory, product, self.warp, (sums, a, b, keeps)) if self.active.any() else sums
 
     def ballot(self, predicate: Lanes) -> Lanes:
         """See `Machine`."""

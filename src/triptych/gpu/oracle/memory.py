@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.errors import MemoryFault
+from triptych.core.errors import BarrierMisuse, MemoryFault
 from triptych.core.handles import Storage
 from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import RANK_SHIFT
-from triptych.gpu.isa.spaces import CLUSTER, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, Space, space_at
+from triptych.gpu.isa.bulk_copy import UNIT_BYTES, BulkCopy
+from triptych.gpu.isa.machine import PAIRED_CAS
+from triptych.gpu.isa.mbarrier_object import OBJECT_BYTES, MbarrierFault, elements_of
+from triptych.gpu.isa.spaces import ASYNCHRONOUS, CLUSTER, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, Space, space_at
 from triptych.gpu.isa.types import TYPES, ScalarType
 from triptych.gpu.oracle.atomics import updated
 from triptych.gpu.oracle.cluster import ClusterMemory
@@ -21,6 +24,8 @@ from triptych.gpu.oracle.counting import Counts, Touch
 from triptych.gpu.oracle.values import LANES, Lanes, Mask, lane_dtype, to_bits, unsigned
 
 Bytes = NDArray[np.uint8]
+Change = Callable[..., tuple[int, int]]
+"""(an mbarrier's bits, *operands) -> its new bits, and the `MbarrierFault`."""
 _VERBS: Mapping[str, str] = {"load": "read", "store": "write", "atomic": "atomic"}
 
 
@@ -66,7 +71,7 @@ class WarpMemory:
             raise self._fault(space, kind, lane, address, size, f"is misaligned: a multiple of {align} is needed")
         if space is GLOBAL:
             data, start = self._find_storage(kind, lane, address, size)
-        elif space is CLUSTER:
+        elif space.helper is CLUSTER:
             data, start = self._find_block(kind, lane, address, size)
         elif space is SHARED:
             data, start = self.shared, address
@@ -79,6 +84,15 @@ class WarpMemory:
         if start + size > data.size:
             raise self._fault(space, kind, lane, address, size, "is out of bounds")
         return _Place(space, Touch(lane, address, size), data[start : start + size])
+
+    def reach(self, space: Space, kind: str, lane: int, address: int, size: int, align: int) -> tuple[Touch, Bytes]:
+        """What one lane's access reaches for, uncounted.
+
+        Raises:
+            MemoryFault: it is misaligned, or there is no such memory.
+        """
+        place = self._place(space, kind, lane, address, size, align)
+        return place.touch, place.data
 
     def _find_storage(self, kind: str, lane: int, address: int, size: int) -> tuple[Bytes, int]:
         for storage, data in self.storages.items():
@@ -141,21 +155,41 @@ class WarpMemory:
             place.data[:] = np.ascontiguousarray(bits[:, place.touch.lane]).view(np.uint8)
 
     def atomic(
-        self, space: Space, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes], active: Mask
-    ) -> list[Lanes]:
-        """Reads, changes and writes elements for each active lane, in ascending order; gives the old values."""
-        count = 1 if operation == "cas" else len(operands)
+        self, space: Space, operation: str, t: ScalarType, address: Lanes, operands: Sequence[Lanes], active: Mask,
+        change: Change | None = None,
+    ) -> list[Lanes]:  # fmt: skip
+        """Reads, changes and writes elements for each active lane, in ascending order; gives the old values.
+
+        `change` makes the new bits where the operation is one on an mbarrier.
+        """
+        count = elements_of(operation, len(operands))
         places = self._places(space, "atomic", t.bytes * count, address.tolist(), active)
         self._count("atomic", places)
         results = np.zeros((count, LANES), unsigned(t.bits))
         bits = [to_bits(t, operand).tolist() for operand in operands]
         for place in places:
             elements, lane = place.data.view(unsigned(t.bits)), place.touch.lane
+            if operation == PAIRED_CAS:
+                own = [operand[lane] for operand in bits]
+                results[:, lane] = elements
+                elements[:] = own[2:] if elements.tolist() == own[:2] else elements
+                continue
             for index, old in enumerate(elements.tolist()):
-                own = bits if operation == "cas" else bits[index : index + 1]
+                own = [operand[lane] for operand in (bits if count == 1 else bits[index : index + 1])]
                 results[index, lane] = old
-                elements[index] = updated(t, operation, old, [operand[lane] for operand in own], place.space)
+                if change is not None:
+                    elements[index] = self._changed(change, place, old, own)
+                else:
+                    elements[index] = updated(t, operation, old, own, place.space)
         return [row.view(lane_dtype(t)) for row in results]
+
+    def _changed(self, change: Change, place: _Place, old: int, operands: Sequence[int]) -> int:
+        """What becomes of an mbarrier."""
+        new, fault = change(old, *operands)
+        if fault:
+            name, at = MbarrierFault(fault).name, f"by lane {place.touch.lane}, address {place.touch.address:#x}"
+            raise BarrierMisuse(f"mbarrier in {self.doing}: {name} {at}", where=self.where)
+        return new
 
     def copy_to_shared(self, size: int, target: Lanes, source: Lanes, source_size: Lanes, active: Mask) -> None:
         """`size` bytes for each active lane from global to shared memory; from `source_size` on, zeros."""
@@ -170,6 +204,31 @@ class WarpMemory:
             if place.touch.lane in sources:
                 place.data[: wanted[place.touch.lane]] = sources[place.touch.lane].data
 
+    def copy_bulk(self, copy: BulkCopy, lane: int, targets: Sequence[int], source: int, size: int) -> None:
+        """One lane's bulk copy, to each of the places."""
+        written = "store" if copy.type is None else "atomic"
+        if size % UNIT_BYTES:
+            raise self._fault(copy.source, "load", lane, source, size, f"is copied from, no multiple of {UNIT_BYTES}")
+        own = SHARED if copy.source is ASYNCHRONOUS else copy.source
+        for target in targets if size else ():
+            start = self._place(own, "load", lane, source, size, UNIT_BYTES)
+            end = self._place(copy.target, written, lane, target, size, UNIT_BYTES)
+            if target == targets[0]:
+                self.counts.count_request(copy.source, "load", [start.touch])
+            self.counts.count_request(copy.target, written, [end.touch])
+            if copy.type is None:
+                end.data[:] = start.data.copy()
+                continue
+            elements, operands = (data.view(unsigned(copy.type.bits)) for data in (end.data, start.data))
+            for index, (old, b) in enumerate(zip(elements.tolist(), operands.tolist(), strict=True)):
+                elements[index] = updated(copy.type, copy.operation, old, [b], copy.target)
+
+    def complete(self, lane: int, address: int, amount: int, change: Change) -> None:
+        """`amount` transactions of the mbarrier at an address of the cluster are complete."""
+        place = self._place(CLUSTER, "atomic", lane, address, OBJECT_BYTES, OBJECT_BYTES)
+        bits = place.data.view(np.uint64)
+        bits[0] = self._changed(change, place, int(bits[0]), [-amount])
+
     def load_matrix(self, address: Lanes, count: int, transposed: bool, active: Mask) -> list[Lanes]:
         """`ldmatrix`: lane 8i + r gives the address of row r of matrix i; other lanes' addresses are not used."""
         givers = active & (np.arange(LANES) < 8 * count)
@@ -183,6 +242,16 @@ class WarpMemory:
             elements = np.ascontiguousarray(matrix.T if transposed else matrix)
             results.append(elements.view(lane_dtype(TYPES["b32"])).reshape(LANES))
         return results
+
+    def store_matrix(self, address: Lanes, matrices: Sequence[Lanes], transposed: bool, active: Mask) -> None:
+        """`stmatrix`: as `load_matrix`, the other way round."""
+        givers = active & (np.arange(LANES) < 8 * len(matrices))
+        places = self._places(SHARED, "store", 16, address.tolist(), givers)
+        self._count("store", places)
+        rows = [word.view(np.uint16).reshape(8, 8) for word in matrices]
+        for place in places:
+            matrix, row = divmod(place.touch.lane, 8)
+            place.data[:] = np.ascontiguousarray((rows[matrix].T if transposed else rows[matrix])[row]).view(np.uint8)
 
 
 def _resolve(space: Space, address: int) -> tuple[Space, int]:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from triptych.core.errors import UnknownName
-from triptych.gpu.flow import FlowGraph, find_links, find_waits, join_functions, split_at_syncs
+from triptych.gpu.flow import FlowGraph, find_links, find_standing_waits, find_waits, join_functions, split_at_syncs
 from triptych.gpu.isa.binding import (
     BoundInstruction,
     bind,
     bind_in_clusters,
     reaches_other_blocks,
     with_implied_registers,
+    with_numerics,
 )
+from triptych.gpu.isa.tensor_numerics import FAST
 from triptych.gpu.syntax import parse
 from triptych.gpu.syntax.ast import Function, Instruction, Module
 
@@ -30,6 +32,8 @@ class Kernel:
     """By block."""
     waits: frozenset[tuple[int, int]]
     """Back edges of loops that may wait for other threads."""
+    standing: frozenset[tuple[int, int]]
+    """Those of them whose loops only look at mbarriers."""
     links: Mapping[int, tuple[int, ...]]
     """Where calls and returns go, by the block that they end."""
     has_recursion: bool
@@ -40,8 +44,8 @@ class Kernel:
 
 
 @lru_cache(maxsize=64)
-def read_kernel(text: str, name: str) -> Kernel:
-    """The kernel of that name in PTX text.
+def read_kernel(text: str, name: str, numerics: str = FAST) -> Kernel:
+    """The kernel of that name in PTX text; `numerics` is the arithmetic of its multiplications of matrices.
 
     Raises:
         PtxSyntaxError: the text is not PTX.
@@ -55,13 +59,21 @@ def read_kernel(text: str, name: str) -> Kernel:
     found: dict[int, BoundInstruction] = {}
 
     def known(instruction: Instruction) -> BoundInstruction:
-        return found.setdefault(id(instruction), join(instruction))
+        return found.setdefault(id(instruction), with_numerics(join(instruction), numerics))
 
     joined = join_functions(module, function)
     in_clusters = reaches_other_blocks(i for block in joined.ordered.graph.blocks for i in block.instructions)
     join = bind_in_clusters if in_clusters else bind
-    graph = split_at_syncs(joined.ordered.graph, lambda instruction: known(instruction).defines).graph
-    waits = find_waits(graph, lambda i: known(i).uses, lambda i: known(i).defines)
+
+    def uses(instruction: Instruction) -> frozenset[str]:
+        return known(instruction).uses
+
+    def defines(instruction: Instruction) -> frozenset[str]:
+        return known(instruction).defines
+
+    graph = split_at_syncs(joined.ordered.graph, defines).graph
+    waits = find_waits(graph, uses, defines)
+    standing = find_standing_waits(graph, waits, uses, defines)
     bound = tuple(tuple(known(instruction) for instruction in block.instructions) for block in graph.blocks)
     whole = with_implied_registers(joined.function)
-    return Kernel(module, whole, graph, bound, waits, find_links(graph), joined.has_recursion)
+    return Kernel(module, whole, graph, bound, waits, standing, find_links(graph), joined.has_recursion)

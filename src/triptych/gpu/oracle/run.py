@@ -47,7 +47,7 @@ def run_launch_slowly(program: Program, launch: Launch, memory: Mapping[Storage,
         UnsupportedInstruction: an instruction has no row in the table.
         UnsupportedFeature: the kernel asks for something else that is not supported.
     """
-    kernel = read_kernel(program.text, launch.entry)
+    kernel = read_kernel(program.text, launch.entry, settings().tensor_numerics)
     reserved = any(i.reaches_reserved for block in kernel.bound for i in block)
     layout = lay_out_variables(kernel.module, kernel.function, RESERVED_SHARED_BYTES if reserved else 0)
     parameters = pack_arguments(kernel.function, layout, launch.arguments)
@@ -133,9 +133,10 @@ def _start_block(
 ) -> Block:
     block = Block([], Barriers())
     stack = -(-settings().stack_bytes // 16) * 16 if kernel.has_recursion else 0
-    for index in range(-(-coordinates.threads // LANES)):
+    warps = -(-coordinates.threads // LANES)
+    for index in range(warps):
         local = np.full((LANES, layout.local_bytes + stack), POISON_BYTE, np.uint8)
-        machine = NumpyMachine(memory(local, ClusterMemory(rank, cluster.shared), counts))
+        machine = NumpyMachine(memory(local, ClusterMemory(rank, cluster.shared), counts), (index, warps))
         registers = Registers(kernel.function.registers, layout.addresses, replace(coordinates, warp=index))
         lanes = min(coordinates.threads - index * LANES, LANES)
         block.warps.append(Warp(kernel, registers, machine, counts, lanes, block.barriers, cluster.barrier, device))

@@ -108,5 +108,5 @@ def _argument_bytes(argument: Argument) -> bytes:
     if isinstance(argument, Handle):
         return argument.data_ptr().to_bytes(8, "little")
     if isinstance(argument, Struct):
-        return argument.data
+        return argument.packed
     return np.array([argument.value]).astype(argument.dtype.numpy).tobytes()

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import numpy as np
 
-from triptych.core.errors import BudgetExceeded, DeadlockError, KernelFault
+from triptych.core.errors import BudgetExceeded, DeadlockError, DivergentWarp, KernelFault
 from triptych.core.settings import settings
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.calls import HostFault
@@ -117,8 +117,9 @@ class Warp:
             self._switch(bound[-1], group, piece.targets)
         else:
             self._branch(bound[-1], group, piece.targets[0], piece.fall_through)
-        if any((block, int(following)) in self.kernel.waits for following in self.at[group]):
-            self.patience -= 1
+        edges = {(block, int(following)) for following in self.at[group]} & self.kernel.waits
+        if edges:
+            self.patience = -1 if edges & self.kernel.standing else self.patience - 1
             if self.patience < 0:
                 self.offset = block + 1
 
@@ -223,6 +224,8 @@ class Warp:
     def _execute(self, instruction: BoundInstruction, group: Mask) -> None:
         text = instruction.instruction
         self.machine.active = group & self._guard(instruction)
+        if instruction.form.row.takes_whole_warp and 0 < self.machine.active.sum() < LANES:
+            raise DivergentWarp(f"kernel {self.kernel.function.name}: only some lanes execute '{text.opcode}'")
         self.machine.memory.doing = f"kernel {self.kernel.function.name}, {text.opcode}, PTX line {text.line}"
         self.machine.memory.where = None if text.origin is None else text.origin.where
         self.counts.place = place_of(instruction)

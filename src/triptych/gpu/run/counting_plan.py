@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import SECTOR_BYTES, WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction
-from triptych.gpu.isa.spaces import Cost
+from triptych.gpu.isa.spaces import ASYNCHRONOUS, GLOBAL, Cost
 from triptych.gpu.lower.analysis import KernelAnalysis
 from triptych.gpu.lower.memory import phases_of
 from triptych.gpu.lower.memory_sites import MemorySite
@@ -90,6 +90,10 @@ def _site_terms(site: MemorySite) -> Iterator[tuple[str, str, int]]:
     if site.space.counted_as is None:
         return
     prefix, bytes_ = f"{site.space.counted_as}.{site.kind}", site.bytes
+    if site.instruction.effect.copies_boxes and site.space is ASYNCHRONOUS:
+        (copied,) = (kind for space, kind in site.instruction.effect.accesses if space is GLOBAL)
+        yield f"tma.{copied}.boxes", "requests", 1
+        yield f"tma.{copied}.bytes", "bytes", 1
     for field in ("requests", "contiguous", "broadcast"):
         yield f"{prefix}.requests", field, 1
     yield f"{prefix}.bytes", "bytes", 1

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.cache import cache, key_of
 from triptych.core.errors import UnknownName
-from triptych.core.forks import StateLock
+from triptych.core.forks import LazyProperty, StateLock
+from triptych.core.undisturbed import undisturbed
+from triptych.gpu.flow import UnorderedProduct, find_unordered_products
+from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.effects import Observation
 from triptych.gpu.isa.spaces import Holder
+from triptych.gpu.isa.tensor_numerics import FAST
 from triptych.gpu.lower.analysis import KernelAnalysis, analyse
 from triptych.gpu.lower.cache_digest import cache_digest
 from triptych.gpu.lower.compile_kernel import KernelCode, compile_form
@@ -45,6 +49,10 @@ class KernelFacts:
     """Whether one of these allocates or frees."""
     order_matters: bool
     """Whether its results or its counts may depend on which of its blocks runs first."""
+    standing: frozenset[int]
+    """The blocks of its graph where lanes stand that only other threads of their cluster can let go on."""
+    unordered: tuple[UnorderedProduct, ...]
+    """Registers that are touched while multiplications of matrices may still use them."""
 
     @classmethod
     def of(cls, analysis: KernelAnalysis) -> KernelFacts:
@@ -56,14 +64,27 @@ class KernelFacts:
             units_for(i for block in analysis.bound for i in block),
             frozenset(row.name for row in called),
             any(row.uses_heap for row in called),
-            _order_matters(analysis),
+            _order_matters(analysis), _standing_blocks(analysis),
+            find_unordered_products(analysis.graph, analysis.bound),
         )  # fmt: skip
 
 
 def _writing_sites(analysis: KernelAnalysis) -> NDArray[np.int64]:
-    """What others may see: stores, and atomic operations without a result (loops that wait may spin on the others)."""
-    writes = [s.space.others_write and s.kind != "load" and not s.instruction.defines for s in analysis.sites]
+    """What others may see: stores, and atomic operations whose result no loop that waits can look at."""
+
+    def shows(i: BoundInstruction) -> bool:
+        return not i.defines or i.form.observes is Observation.NOTHING
+
+    writes = [s.space.others_write and s.kind != "load" and shows(s.instruction) for s in analysis.sites]
     return np.flatnonzero(np.array(writes, np.bool_))
+
+
+def _standing_blocks(analysis: KernelAnalysis) -> frozenset[int]:
+    """Where loops begin that only look at mbarriers, and where lanes wait for others of their warp."""
+    if not analysis.standing:
+        return frozenset()
+    meetings = (index for index, block in enumerate(analysis.bound) if block and block[0].membermask is not None)
+    return frozenset((*(header for _, header in analysis.standing), *meetings))
 
 
 def _order_matters(analysis: KernelAnalysis) -> bool:
@@ -80,11 +101,11 @@ def _order_matters(analysis: KernelAnalysis) -> bool:
 class Kernel:
     """One kernel's facts and machine code. Safe to use from several threads."""
 
-    def __init__(self, gpu_module: GpuModule, name: str, *, warps_in_rows: bool) -> None:
+    def __init__(self, gpu_module: GpuModule, name: str, *, warps_in_rows: bool, numerics: str = FAST) -> None:
         """Looks the kernel up; it is taken apart only where the cache does not know it.
 
         `warps_in_rows`: for blocks whose warps each lie in one row of threads, where %tid.x ascends and %tid.y is the
-        same.
+        same. `numerics`: the arithmetic of its multiplications of matrices (`tensor_numerics.NUMERICS`).
 
         Raises:
             UnknownName: the module has no such kernel.
@@ -94,19 +115,21 @@ class Kernel:
             raise UnknownName.of("kernel", name, gpu_module.entries)
         self.gpu_module = gpu_module
         self._warps_in_rows = warps_in_rows
+        self._numerics = numerics
         self.entry = gpu_module.entries[name]
-        self._key = key_of(cache_digest(), gpu_module.key, name, str(warps_in_rows))
+        self._key = key_of(cache_digest(), gpu_module.key, name, str(warps_in_rows), numerics)
         self._lock = StateLock()
         self._code: dict[str, KernelCode] = {}
         made = cache().fetch("facts", self._key, lambda: pickle.dumps(KernelFacts.of(self.analysis)))
         self.facts: KernelFacts = pickle.loads(made)
 
-    @cached_property
+    @LazyProperty
     def analysis(self) -> KernelAnalysis:
         """The kernel taken apart."""
         symbols = {v.name: index for index, v in enumerate(self.gpu_module.variables)}
         module = self.gpu_module.module
-        return analyse(module, module.functions[self.entry.name], symbols, warps_in_rows=self._warps_in_rows)
+        function = module.functions[self.entry.name]
+        return analyse(module, function, symbols, warps_in_rows=self._warps_in_rows, numerics=self._numerics)
 
     def instruction_at(self, line: int) -> Instruction | None:
         """The instruction of a PTX line; None where that has none."""
@@ -121,7 +144,9 @@ class Kernel:
             return self._code[form]
 
     def _compile(self, form: str) -> KernelCode:
-        return compile_form(self._key, form, self.facts.instructions, lambda: self.analysis, self.facts.linked)
+        return undisturbed(
+            lambda: compile_form(self._key, form, self.facts.instructions, lambda: self.analysis, self.facts.linked)
+        )
 
     def known_code(self, form: str) -> int:
         """The address of the code in a form, 0 where it was not needed yet."""
@@ -129,6 +154,6 @@ class Kernel:
 
 
 @lru_cache(maxsize=256)
-def kernel_of(text: str, name: str, *, warps_in_rows: bool) -> Kernel:
+def kernel_of(text: str, name: str, *, warps_in_rows: bool, numerics: str = FAST) -> Kernel:
     """The kernel of that name in PTX text, for blocks whose warps lie in rows of threads or for any."""
-    return Kernel(load(text), name, warps_in_rows=warps_in_rows)
+    return Kernel(load(text), name, warps_in_rows=warps_in_rows, numerics=numerics)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from triptych.core.cache import cache, key_of
+from triptych.core.forks import LazyProperty
 from triptych.gpu.flow import code_addresses, reachable_functions
 from triptych.gpu.lower.cache_digest import cache_digest
 from triptych.gpu.lower.variable_layout import lay_out_shared
@@ -93,7 +94,7 @@ class GpuModule:
     def _make_facts(self) -> bytes:
         return pickle.dumps(ModuleFacts.of(self.module))
 
-    @cached_property
+    @LazyProperty
     def module(self) -> Module:
         """The syntax tree."""
         return parse(self._text)

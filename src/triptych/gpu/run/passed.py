@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from triptych.core.handles import Handle
-from triptych.core.plan import Launch, Scalar
+from triptych.core.plan import Launch, Scalar, handles_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ def passed_arrays(launch: Launch) -> Mapping[str, Passed]:
     """The first argument that each storage was passed as, by the storage's name."""
     found: dict[str, Passed] = {}
     for position, argument in enumerate(launch.arguments):
-        if isinstance(argument, Handle):
-            found.setdefault(argument.storage.name, Passed(_label(launch, position), argument))
+        for handle in handles_in(argument):
+            found.setdefault(handle.storage.name, Passed(_label(launch, position), handle))
     return found
 
 

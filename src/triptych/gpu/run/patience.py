@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.gpu.lower.records import NO_STOP, FaultKind, Status, Warp
+from triptych.gpu.lower.records import NO_STOP, WAITING, FaultKind, Status, Warp
+from triptych.gpu.run.geometry import Geometry
 from triptych.gpu.run.slots import held_blocks
+from triptych.gpu.run.standstill import live_warps, places_of
 from triptych.gpu.run.worker import LaunchState, Worker
 
 _PAUSES_S = (50e-6, 2e-3)
@@ -42,7 +44,8 @@ class Patience:
 
     def lasts(self) -> bool:
         """Whether to go on; it pauses where that helps. False: the launch is being stopped, or is found to hang."""
-        if self.state.stop_block.value != NO_STOP:
+        stopped = self.state.stop_block.value != NO_STOP
+        if stopped and not self._may_be_stuck_first():
             return False
         doings, spins = self.worker.count_doings(), self.worker.context.spins
         before, self.spins = self.spins, spins
@@ -51,6 +54,12 @@ class Patience:
             self.doings, self.charged, self.pause_s = doings, 0, _PAUSES_S[0]
             self.budgets = [warps[:, _BUDGET].copy() for warps in self.worker.slots.warps]
             return True
+        stuck = find_stuck_cluster(self.worker, self.state.geometry)
+        if stuck is not None:
+            self._give_up(FaultKind.DEADLOCK, stuck)
+            return False
+        if stopped:
+            return False
         for warps, budget in zip(self.worker.slots.warps, self.budgets, strict=False):
             warps[:, _BUDGET] = budget
         pairs = list(zip(self.others, seen, self.seen, strict=True))
@@ -63,15 +72,37 @@ class Patience:
             self.pause_s = min(2 * self.pause_s, _PAUSES_S[1])
         if self.charged <= self.state.budget:
             return True
-        self._give_up()
+        self._give_up(FaultKind.HANG, 0)
         return False
 
-    def _give_up(self) -> None:
-        """Records that the lowest of the blocks hangs, and stops the launch."""
+    def _may_be_stuck_first(self) -> bool:
+        """Whether a fault leaves this worker blocks to run that may turn out to be stuck: that is told then."""
+        lowest = held_blocks(self.worker.slots, self.worker.context)[0][0]
+        return bool(self.worker.standing) and lowest <= self.state.stop_block.value
+
+    def _give_up(self, kind: FaultKind, first: int) -> None:
+        """Records that the lowest of the blocks from `first` on cannot go on; all before it, or none, run to an end."""
         context = self.worker.context
-        number, warps, _ = held_blocks(self.worker.slots, context)[0]
+        number, warps, _ = next(held for held in held_blocks(self.worker.slots, context) if held[0] >= first)
         ready = warps[:, Warp.position("status")] == Status.READY
         context.fault_warp = int(ready.argmax())
         context.fault_block = number
-        context.fault_kind = FaultKind.HANG
-        self.state.stop_block.value = -1
+        context.fault_kind = kind
+        last = number - 1 if kind is FaultKind.DEADLOCK else -1
+        self.state.stop_block.value = min(last, self.state.stop_block.value)
+
+
+def find_stuck_cluster(worker: Worker, geometry: Geometry) -> int | None:
+    """The first block of the lowest cluster of a worker whose threads all wait at barriers and mbarriers, if any.
+
+    To be asked where the worker has changed nothing since all its warps ran last: then nobody lets them go on.
+    """
+    if not worker.standing:
+        return None
+    held = {number: warps for number, warps, _ in held_blocks(worker.slots, worker.context)}
+    for first in sorted({geometry.cluster_of(number).start for number in held}):
+        blocks = [held[number] for number in geometry.cluster_of(first) if number in held]
+        places = (at for warps in blocks for warp in live_warps(warps) for at, _ in places_of(warp))
+        if all(at & WAITING or at in worker.standing for at in places):
+            return first
+    return None

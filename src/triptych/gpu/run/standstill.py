@@ -40,8 +40,8 @@ def describe_standstill(kernel: Kernel, state: LaunchState, worker: Worker, *, o
     for number, warps, barriers in held:
         if only is None or number in only:
             cluster = [others for n, others, _ in held if n in state.geometry.cluster_of(number)]
-            for warp in _live(warps):
-                for at, lanes in _places(warp):
+            for warp in live_warps(warps):
+                for at, lanes in places_of(warp):
                     key = _tell(kernel, at, barriers, cluster)
                     threads[key] += lanes
                     blocks.setdefault(key, set()).add(number)
@@ -64,7 +64,7 @@ def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _places(warp: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def places_of(warp: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """Each next block of a warp's live lanes, marked as in `next_blocks`, with its lanes."""
     if warp[Warp.position("mode")]:
         first = Warp.position("next_blocks_0")
@@ -80,18 +80,19 @@ def _places(warp: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     yield at, lanes
 
 
-def _live(warps: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def live_warps(warps: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The records of those warps that have not ended."""
     yield from warps[warps[:, Warp.position("status")] != Status.DONE]
 
 
 def _count_live(warps: NDArray[np.int64]) -> int:
     """The threads of a block that have not ended."""
-    return sum(lanes for warp in _live(warps) for _, lanes in _places(warp))
+    return sum(lanes for warp in live_warps(warps) for _, lanes in places_of(warp))
 
 
 def _count_arrived(warps: NDArray[np.int64]) -> int:
     """Those of them that have arrived at the cluster's barrier."""
-    return sum(int(warp[Warp.position("cluster_arrived")]).bit_count() for warp in _live(warps))
+    return sum(int(warp[Warp.position("cluster_arrived")]).bit_count() for warp in live_warps(warps))
 
 
 def _tell(

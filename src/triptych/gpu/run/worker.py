@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.gpu.hardware import RESERVED_SHARED_END, WARP_SIZE
+from triptych.gpu.lower.linked_units import load_cluster_hooks
 from triptych.gpu.lower.records import NO_STOP, SCRATCH_BYTES, Context, Site, Slot
 from triptych.gpu.run.geometry import Geometry
 from triptych.gpu.run.heap import DeviceHeap
@@ -42,6 +43,8 @@ class Worker:
     """A `Site` each: the last of the counts."""
     writing: NDArray[np.int64]
     """The sites whose requests show that something was done."""
+    standing: frozenset[int]
+    """See `KernelFacts`."""
     owned: list[Any] = field(default_factory=list[Any])
     is_done: bool = False
     host: HostCalls | None = None
@@ -112,6 +115,7 @@ def make_worker(kernel: Kernel, state: LaunchState, workers: int) -> Worker:
     }  # fmt: skip
     for axis, extent, size, part in zip("xyz", geometry.grid, geometry.block, geometry.cluster, strict=True):
         values[f"nctaid_{axis}"], values[f"ntid_{axis}"], values[f"cluster_{axis}"] = extent, size, part
+    values |= load_cluster_hooks(facts.linked, geometry.cluster_size)
     for name, value in values.items():
         setattr(context, name, value)
     whole = geometry.cluster_size
@@ -119,7 +123,7 @@ def make_worker(kernel: Kernel, state: LaunchState, workers: int) -> Worker:
     slots = add_slots(None, whole, kernel, geometry, context)
     for name in Slot.names():
         setattr(context, name, int(slots.rows[0, Slot.position(name)]))
-    worker = Worker(context, slots, counts, sites, facts.writing_sites, [indices, scratch, own])
+    worker = Worker(context, slots, counts, sites, facts.writing_sites, facts.standing, [indices, scratch, own])
     if facts.host_calls:
         worker.host = HostCalls(state, worker)
     return worker

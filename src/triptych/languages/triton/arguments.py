@@ -11,10 +11,11 @@ from typing import Any, cast
 import numpy as np
 
 from triptych.core.dtypes import DTYPES
-from triptych.core.errors import ArgumentError, TriptychError, UnsupportedFeature
+from triptych.core.errors import ArgumentError, TriptychError
 from triptych.core.plan import Argument, Scalar, Struct
 from triptych.languages.triton.arrays import bind, is_array
-from triptych.languages.triton.internals import descriptor_parts, launching_line
+from triptych.languages.triton.internals import descriptor_parts, launching_line, tensor_map_parts
+from triptych.languages.triton.tensor_maps import TYPE, tensor_map_argument
 
 NULL = Scalar(DTYPES["u64"], 0)
 """The null pointer."""
@@ -29,15 +30,14 @@ class Parameter:
 
 
 def expand(
-    signature: Mapping[str, Any], values: Sequence[object], tensor_maps: bool
+    signature: Mapping[str, Any], values: Sequence[object], tensor_maps: Iterator[Mapping[str, Any]] | None
 ) -> Iterator[tuple[Parameter, object]]:
     """The kernel's parameters with their values: compile-time constants dropped, tuples and descriptors taken apart.
 
-    `tensor_maps` says whether the kernel was compiled for tensor maps (sm_90 and later).
+    `tensor_maps` says of each descriptor how it is passed as a tensor map (from sm_90 on); None: as a pointer.
 
     Raises:
         ArgumentError: where the number of values is not the signature's.
-        UnsupportedFeature: for a descriptor that would be passed as a tensor map.
     """
     if len(values) != len(signature):
         raise ArgumentError(
@@ -48,33 +48,27 @@ def expand(
         yield from _expand(Parameter(name, ""), kind, value, tensor_maps)
 
 
-def _expand(parameter: Parameter, kind: Any, value: Any, tensor_maps: bool) -> Iterator[tuple[Parameter, object]]:  # noqa: ANN401
+def _expand(
+    parameter: Parameter,
+    kind: Any,  # noqa: ANN401
+    value: Any,  # noqa: ANN401
+    tensor_maps: Iterator[Mapping[str, Any]] | None,
+) -> Iterator[tuple[Parameter, object]]:
     name = parameter.name
     if isinstance(kind, tuple):
         kinds = cast("tuple[Any, ...]", kind)
         for position, (inner, item) in enumerate(zip(kinds, value, strict=True)):
             yield from _expand(Parameter(f"{name}[{position}]", ""), inner, item, tensor_maps)
     elif kind.startswith("tensordesc"):
-        yield from _expand_descriptor(name, kind, value, tensor_maps)
+        parts = (
+            descriptor_parts(name, kind, value)
+            if tensor_maps is None
+            else tensor_map_parts(name, TYPE, value, next(tensor_maps))
+        )
+        for part, kind_of_part, item in parts:
+            yield Parameter(part, kind_of_part), item
     elif kind != "constexpr":
         yield Parameter(name, kind), value
-
-
-def _expand_descriptor(
-    name: str,
-    kind: str,
-    descriptor: Any,  # noqa: ANN401  TensorDescriptor
-    tensor_maps: bool,
-) -> Iterator[tuple[Parameter, object]]:
-    """The parameters into which Triton rewrites a descriptor where the target has no tensor maps."""
-    if tensor_maps:
-        raise UnsupportedFeature(
-            f"argument '{name}' is a TMA descriptor (tensor map), which this version does not run",
-            where=launching_line(),
-            hint="compile for sm_80 or sm_89, where Triton turns descriptors into pointers",
-        )
-    for part, kind_of_part, value in descriptor_parts(name, kind, descriptor):
-        yield Parameter(part, kind_of_part), value
 
 
 def convert(parameter: Parameter, value: object) -> Argument:
@@ -147,7 +141,7 @@ SCALARS: Mapping[str, Callable[[Any], Argument]] = {
     "i16": _integer("s16", -(1 << 15), 1 << 15), "u16": _integer("u16", 0, 1 << 16),
     "i32": _integer("s32", -(1 << 31), 1 << 31), "u32": _integer("u32", 0, 1 << 32),
     "i64": _integer("s64", -(1 << 63), 1 << 63), "u64": _integer("u64", 0, 1 << 64),
-    "fp16": _half, "bf16": _bfloat,
+    "fp16": _half, "bf16": _bfloat, TYPE: tensor_map_argument,
     "fp32": _real("f32"), "f32": _real("f32"), "fp64": _real("f64"),
 }  # fmt: skip
 """Triton's scalar types, and how a value of each is passed."""

@@ -80,6 +80,8 @@ class Metadata(Protocol):
     profile_scratch_size: int
     launch_cooperative_grid: bool
     target: GpuTarget
+    tensordesc_meta: Sequence[Mapping[str, Any]]
+    """Of each descriptor among the parameters: how it is passed as a tensor map; empty where the target has none."""
 
 
 class GpuTarget(Protocol):
@@ -165,6 +167,23 @@ def descriptor_parts(name: str, kind: str, descriptor: Any) -> Iterator[tuple[st
         yield part, "i32", number
     for part, number in strides:
         yield part, "i64", number
+
+
+def tensor_map_parts(
+    name: str,
+    kind: str,
+    descriptor: Any,  # noqa: ANN401
+    said: Mapping[str, Any],
+) -> Iterator[tuple[str, str, object]]:
+    """Names, types and values of the parameters of a `TensorDescriptor` where the target has tensor maps (3.6 to 3.9).
+
+    They are the map, of type `kind`, then shape and strides. `said` is the kernel's `tensordesc_meta` of it.
+    """
+    yield name, kind, (descriptor, said)
+    for axis, extent in enumerate(descriptor.shape):
+        yield f"{name}.shape[{axis}]", "i32", extent
+    for axis, step in enumerate(descriptor.strides):
+        yield f"{name}.strides[{axis}]", "i64", step
 
 
 def reinterpreted(value: object) -> object | None:

@@ -119,8 +119,8 @@ class Launcher:
         self, function: Function, grid: tuple[int, int, int], values: tuple[object, ...], scratch: object
     ) -> Launch:
         metadata = self._metadata
-        tensor_maps = metadata.target.arch >= FIRST_TENSOR_MAP_ARCHITECTURE
-        pairs = list(expand(self._signature, values, tensor_maps))
+        has_maps = metadata.target.arch >= FIRST_TENSOR_MAP_ARCHITECTURE
+        pairs = list(expand(self._signature, values, iter(metadata.tensordesc_meta) if has_maps else None))
         explicit = [convert(*pair) for pair in pairs]
         return Launch(
             program=function.name,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from llvmlite import ir
 
 from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES
+from triptych.gpu.isa.mbarrier_object import operands_of
 from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.types import ScalarType
 from triptych.gpu.lower.emitter import I32, POINTER, VOID, vector
@@ -53,7 +54,7 @@ class HelperAccess:
     def operands(self) -> int:
         """Value operands."""
         if self.is_atomic:
-            return 2 if self.kind == "cas" else self.count
+            return operands_of(self.kind, self.count)
         return self.count if self.kind == "store" else 0
 
     @property
@@ -77,11 +78,6 @@ class HelperAccess:
         """(context, site, mask, addresses, values…) -> results."""
         values = [vector(self.element)] * self.operands
         return ir.FunctionType(self.result_type, [POINTER, POINTER, I32, vector(self.address_type), *values])
-
-
-def needed_by(access: HelperAccess) -> tuple[HelperAccess, ...]:
-    """The helpers that a helper calls."""
-    return tuple(replace(access, space=space) for space in access.space.reaches)
 
 
 def atomic_access(operation: str, space: Space, t: ScalarType, count: int) -> HelperAccess:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
-from triptych.gpu.lower.emitter import DOUBLE, FLOAT, HALF, I16, I32, Emitter
+from triptych.gpu.isa.mbarrier_object import OPERATIONS
+from triptych.gpu.lower.emitter import DOUBLE, FLOAT, HALF, I16, I32, I64, Emitter
+from triptych.gpu.lower.mbarrier import CHANGED, change_name
+from triptych.gpu.lower.values import CANONICAL
 
 if TYPE_CHECKING:
     from triptych.gpu.lower.memory.access import HelperAccess
@@ -21,25 +24,62 @@ _INFINITIES: Mapping[str, int] = {"f16": 0x7C00, "bf16": 0x7F80}
 _NAN = 0x7FFF
 
 
-def update_element(e: Emitter, access: HelperAccess, place: ir.Value, operands: Sequence[ir.Value]) -> ir.Value:
-    """Reads, changes and writes one element; gives the old bits."""
+Refusal = Callable[[ir.Value, ir.Value], None]
+"""What is done with the fault of an operation, 0 for none, and the element that it found."""
+
+
+def update_element(
+    e: Emitter,
+    access: HelperAccess,
+    place: ir.Value,
+    operands: Sequence[ir.Value],
+    refuse: Refusal,
+    *,
+    flushes: bool,
+) -> ir.Value:
+    """Reads, changes and writes one element; gives the old bits.
+
+    `flushes`: floats are added as in global memory, singles without subnormals, NaN of doubles as it came.
+    """
+    if access.kind in OPERATIONS:
+        given = e.intrinsic(change_name(access.kind), CHANGED, [place, *operands])
+        old = e.b.extract_value(given, 0)
+        refuse(e.b.extract_value(given, 1), old)
+        return old
     if access.kind == "cas":
         pair = e.b.cmpxchg(place, operands[0], operands[1], "monotonic", "monotonic")
         return e.b.extract_value(pair, 0)
     b = operands[0]
     if access.number in _INFINITIES:
         change = _add_narrow if access.kind == "add" else _extreme_narrow
-        return _replace(e, access, place, lambda old: change(e, access, old, b))
-    if access.number == "f32" and access.space.flushes_sums:
-        return _replace(e, access, place, lambda old: _add_flushed(e, old, b))
-    if access.number in ("f32", "f64"):
-        kind = DOUBLE if access.number == "f64" else FLOAT
-        return e.b.bitcast(e.b.atomic_rmw("fadd", place, e.b.bitcast(b, kind), "monotonic"), access.element)
+        return replace_element(e, access, place, lambda old: change(e, access, old, b))
+    if access.number == "f32":
+        return replace_element(e, access, place, lambda old: _add_singles(e, old, b, flushes=flushes))
+    if access.number == "f64" and flushes:
+        return replace_element(e, access, place, lambda old: _add_doubles(e, old, b))
+    if access.number == "f64":
+        return e.b.bitcast(e.b.atomic_rmw("fadd", place, e.b.bitcast(b, DOUBLE), "monotonic"), access.element)
     names = _SIGNED if access.number == "s" else _UNSIGNED
     return e.b.atomic_rmw(names[access.kind], place, b, "monotonic")
 
 
-def _replace(e: Emitter, access: HelperAccess, place: ir.Value, change: Callable[[ir.Value], ir.Value]) -> ir.Value:
+def swap_pair(
+    e: Emitter, access: HelperAccess, places: Sequence[ir.Value], operands: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """Writes the last two of four operands at two places where they hold the first two; gives the old bits.
+
+    One worker runs a launch whose blocks may compare and swap (`run/kernel.py`), so that nothing comes between.
+    """
+    old = [e.b.load(place, typ=access.element) for place in places]
+    same = e.b.and_(*(e.b.icmp_unsigned("==", bits, wanted) for bits, wanted in zip(old, operands[:2], strict=True)))
+    for place, bits, new in zip(places, old, operands[2:], strict=True):
+        e.b.store(e.b.select(same, new, bits), place)
+    return old
+
+
+def replace_element(
+    e: Emitter, access: HelperAccess, place: ir.Value, change: Callable[[ir.Value], ir.Value]
+) -> ir.Value:
     """Replaces an element by what is made of it, again until nobody else wrote it meanwhile; gives the old bits."""
     seen = e.variable(access.element, e.b.load(place, typ=access.element))
     attempt, done = e.block("attempt"), e.block("replaced")
@@ -53,13 +93,25 @@ def _replace(e: Emitter, access: HelperAccess, place: ir.Value, change: Callable
     return e.get(seen, access.element)
 
 
-def _add_flushed(e: Emitter, old: ir.Value, b: ir.Value) -> ir.Value:
-    """The sum of singles in global memory: subnormals become zeros of their sign (PTX manual, 9.7.13.5)."""
-    left, right = (e.b.bitcast(_flush(e, bits), FLOAT) for bits in (old, b))
-    return _flush(e, e.b.bitcast(e.b.fadd(left, right), I32))
+def _add_singles(e: Emitter, old: ir.Value, b: ir.Value, *, flushes: bool) -> ir.Value:
+    """The sum of singles: in global memory subnormals become zeros of their sign (PTX manual, 9.7.13.5)."""
+    given = [flush_single(e, bits) if flushes else bits for bits in (old, b)]
+    total = e.b.fadd(*(e.b.bitcast(bits, FLOAT) for bits in given))
+    bits = e.b.bitcast(total, I32)
+    new = flush_single(e, bits) if flushes else bits
+    return e.b.select(e.b.fcmp_unordered("uno", total, total), ir.Constant(I32, CANONICAL), new)
 
 
-def _flush(e: Emitter, bits: ir.Value) -> ir.Value:
+def _add_doubles(e: Emitter, old: ir.Value, b: ir.Value) -> ir.Value:
+    """The sum of doubles in global memory: the second operand if that is NaN, else the first, signalling or not."""
+    left, right = (e.b.bitcast(bits, DOUBLE) for bits in (old, b))
+    total = e.b.bitcast(e.b.fadd(left, right), I64)
+    kept = e.b.select(e.b.fcmp_unordered("uno", left, left), old, total)
+    return e.b.select(e.b.fcmp_unordered("uno", right, right), b, kept)
+
+
+def flush_single(e: Emitter, bits: ir.Value) -> ir.Value:
+    """A single's bits, of a subnormal one those of the zero of its sign."""
     exponent = e.b.and_(bits, ir.Constant(I32, 0x7F80_0000))
     small = e.b.icmp_unsigned("==", exponent, ir.Constant(I32, 0))
     return e.b.select(small, e.b.and_(bits, ir.Constant(I32, 0x8000_0000)), bits)

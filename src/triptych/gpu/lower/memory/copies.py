@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from triptych.gpu.isa.spaces import GLOBAL, SHARED
-from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Emitter, number, vector
+from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.memory.access import SECTOR_SHIFT, HelperAccess
 from triptych.gpu.lower.memory.counts import BankCount, SectorCount
 from triptych.gpu.lower.records import Site
@@ -57,7 +57,7 @@ class _Counts:
 def _count_once(e: Emitter, size: int, counts: Sequence[_Counts], request: tuple[ir.Value, ...]) -> None:
     """Counts the copies of all lanes of the mask as one load and one store; a lane's source lies in one sector."""
     mask, targets, sources, sizes = request
-    sectors, banks = SectorCount(e), BankCount(e, "store", size, mask, e.b.zext(targets, vector(I64)))
+    sectors, banks = SectorCount(e), BankCount(e, constant(1), constant(size), mask, e.b.zext(targets, vector(I64)))
     places = [e.variable(v.type, v) for v in (targets, sources, sizes)]
     loaded = e.variable(I64, ir.Constant(I64, 0))
     with e.each_lane(mask) as lane:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from triptych.gpu.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP_SIZE
-from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, Emitter, number, undefined, vector
+from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, Emitter, constant, number, undefined, vector
 
 
 def mark_pairs(e: Emitter, address: ir.Value, count: int = 1) -> None:
@@ -103,6 +103,10 @@ class Phases:
 _UP_TO_4 = Phases(WARP_SIZE, (1, 0), 1)
 _LOADS = {8: Phases(WARP_SIZE, (2, 1), 1), 16: Phases(WARP_SIZE // 4, (4, 0), 2)}
 _STORES = {8: Phases(WARP_SIZE // 2, (2, 0), 2), 16: Phases(WARP_SIZE // 4, (4, 0), 4)}
+_PAIRED_BYTES = 16
+_MOST_PHASES = 4
+_MOST_WORDS = 64
+"""Of a phase in one bank: 32 lanes of two words."""
 
 
 def phases_of(kind: str, bytes_: int) -> Phases:
@@ -111,23 +115,36 @@ def phases_of(kind: str, bytes_: int) -> Phases:
 
 
 class BankCount:
-    """Counts the wavefronts of a shared-memory request: in a phase each bank gives one 4-byte word a wavefront."""
+    """Counts the wavefronts of a shared-memory request: in a phase each bank gives one 4-byte word a wavefront.
 
-    def __init__(self, e: Emitter, kind: str, bytes_: int, mask: ir.Value, addresses: ir.Value) -> None:
+    By `phases_of`; whether it writes and how many bytes a lane has are values of generated code.
+    """
+
+    def __init__(self, e: Emitter, write: ir.Value, size: ir.Value, mask: ir.Value, addresses: ir.Value) -> None:
         """Nothing yet; `addresses` are the warp's, to see which lanes are served together."""
         self.e, self.b = e, e.b
-        self.words = max(bytes_ // BANK_BYTES, 1)
-        lanes = phases_of(kind, bytes_).lanes
-        self.phases = WARP_SIZE // lanes
-        self.lane_shift: ir.Value = ir.Constant(I64, lanes.bit_length() - 1)
-        if kind == "load" and bytes_ == 16:
-            by_halves = self._even_lanes_share(mask, addresses)
-            self.lane_shift = e.b.select(by_halves, ir.Constant(I64, 4), self.lane_shift)
-        self.counts = e.variable(ir.ArrayType(I8, BANKS * self.phases))
-        self.seen = e.variable(ir.ArrayType(I32, BANKS * WARP_SIZE * self.words))
-        self.most = e.variable(ir.ArrayType(I8, self.phases))
-        for place, size in ((self.counts, BANKS * self.phases), (self.most, self.phases)):
-            e.b.store(ir.Constant(ir.ArrayType(I8, size), None), place)
+        b = e.b
+        self.words = e.intrinsic("llvm.umax.i64", I64, [b.udiv(size, constant(BANK_BYTES)), constant(1)])
+        self.lane_shift = self._lane_shift(write, size, mask, addresses)
+        self.counts = e.variable(ir.ArrayType(I8, BANKS * _MOST_PHASES))
+        self.seen = e.variable(ir.ArrayType(I32, BANKS * _MOST_PHASES * _MOST_WORDS))
+        self.most = e.variable(ir.ArrayType(I8, _MOST_PHASES))
+        for place, room in ((self.counts, BANKS * _MOST_PHASES), (self.most, _MOST_PHASES)):
+            b.store(ir.Constant(ir.ArrayType(I8, room), None), place)
+
+    def _lane_shift(self, write: ir.Value, size: ir.Value, mask: ir.Value, addresses: ir.Value) -> ir.Value:
+        """From a lane to its phase."""
+        b = self.b
+        is_load = b.icmp_unsigned("==", write, constant(0))
+        shift: ir.Value = constant(_UP_TO_4.lanes.bit_length() - 1)
+        for bytes_ in sorted(_LOADS):
+            loads, stores = (constant(kind[bytes_].lanes.bit_length() - 1) for kind in (_LOADS, _STORES))
+            chosen: ir.Value = b.select(is_load, loads, stores)
+            if bytes_ == _PAIRED_BYTES:
+                by_halves = b.and_(is_load, self._even_lanes_share(mask, addresses))
+                chosen = b.select(by_halves, constant((WARP_SIZE // 2).bit_length() - 1), chosen)
+            shift = b.select(b.icmp_unsigned("==", size, constant(bytes_)), chosen, shift)
+        return shift
 
     def _even_lanes_share(self, mask: ir.Value, addresses: ir.Value) -> ir.Value:
         """Whether each even lane and its neighbour reach for one place, or one of them is inactive."""
@@ -143,27 +160,26 @@ class BankCount:
     def add(self, lane: ir.Value, address: ir.Value) -> None:
         """One lane's words."""
         phase = self.b.lshr(lane, self.lane_shift)
-        for position in range(self.words):
-            first = self.b.lshr(address, ir.Constant(I64, BANK_BYTES.bit_length() - 1))
-            word = self.b.add(first, ir.Constant(I64, position))
-            bank = self.b.and_(word, ir.Constant(I64, BANKS - 1))
+        first = self.b.udiv(address, constant(BANK_BYTES))
+        with self.e.counted(self.words) as position:
+            word = self.b.add(first, position)
+            bank = self.b.and_(word, constant(BANKS - 1))
             self._add_word(phase, bank, self.b.trunc(word, I32))
 
     def _add_word(self, phase: ir.Value, bank: ir.Value, word: ir.Value) -> None:
-        row = self.b.add(self.b.mul(phase, ir.Constant(I64, BANKS)), bank)
+        row = self.b.add(self.b.mul(phase, constant(BANKS)), bank)
         count_place = self.e.offset(self.counts, row)
         count = self.b.zext(self.b.load(count_place, typ=I8), I64)
-        per_phase = WARP_SIZE * self.words // self.phases
-        start = self.b.mul(row, ir.Constant(I64, per_phase))
+        start = self.b.mul(row, constant(_MOST_WORDS))
         known = self.e.variable(I1, ir.Constant(I1, 0))
         with self.e.counted(count) as i:
-            place = self.e.offset(self.seen, self.b.shl(self.b.add(start, i), ir.Constant(I64, 2)))
+            place = self.e.offset(self.seen, self.b.shl(self.b.add(start, i), constant(2)))
             same = self.b.icmp_unsigned("==", self.b.load(place, typ=I32), word)
             self.b.store(self.b.or_(self.e.get(known, I1), same), known)
         with self.e.when(self.b.not_(self.e.get(known, I1))):
-            place = self.e.offset(self.seen, self.b.shl(self.b.add(start, count), ir.Constant(I64, 2)))
+            place = self.e.offset(self.seen, self.b.shl(self.b.add(start, count), constant(2)))
             self.b.store(word, place)
-            more = self.b.trunc(self.b.add(count, ir.Constant(I64, 1)), I8)
+            more = self.b.trunc(self.b.add(count, constant(1)), I8)
             self.b.store(more, count_place)
             most_place = self.e.offset(self.most, phase)
             most = self.b.load(most_place, typ=I8)
@@ -172,10 +188,10 @@ class BankCount:
 
     def totals(self) -> tuple[ir.Value, ir.Value]:
         """Wavefronts, and those beyond one for each phase with an active lane."""
-        total, needed = ir.Constant(I64, 0), ir.Constant(I64, 0)
-        for phase in range(self.phases):
+        total, needed = constant(0), constant(0)
+        for phase in range(_MOST_PHASES):
             most = self.b.zext(self.b.load(self.e.offset(self.most, phase), typ=I8), I64)
             total = self.b.add(total, most)
-            used = self.b.icmp_unsigned("!=", most, ir.Constant(I64, 0))
+            used = self.b.icmp_unsigned("!=", most, constant(0))
             needed = self.b.add(needed, self.b.zext(used, I64))
         return total, self.b.sub(total, needed)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from llvmlite import ir
 
 from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES, WARP_SIZE
-from triptych.gpu.isa.spaces import GLOBAL, SHARED, Space
+from triptych.gpu.isa.spaces import GENERIC, GENERIC_IN_CLUSTERS, GLOBAL, SHARED, Space
 from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, lanes, number, vector
 from triptych.gpu.lower.memory.access import PAIR_SHIFT, HelperAccess
 from triptych.gpu.lower.memory.counts import mark_pairs
@@ -58,7 +58,8 @@ class _ShortGlobal:
     """Global memory: inside the site's last storage, from a sector's start on."""
 
     def __init__(self, e: Emitter, access: HelperAccess, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
-        self.e, self.b, self.access, self.site, self.first = e, e.b, access, site, first
+        self.e, self.b, self.access, self.first = e, e.b, access, first
+        self.site = e.offset(site, access.space.sites.index(GLOBAL) * Site.size())
 
     def reaches(self, size: int) -> ir.Value:
         end = self.b.add(self.first, ir.Constant(I64, size))
@@ -106,5 +107,7 @@ class ShortShared:
         return self.e.offset(base, self.first)
 
 
-SHORT_WAYS: Mapping[Space, type[_ShortGlobal] | type[ShortShared]] = {GLOBAL: _ShortGlobal, SHARED: ShortShared}
-"""The short way of each space that has one."""
+SHORT_WAYS: Mapping[Space, type[_ShortGlobal] | type[ShortShared]] = {
+    GLOBAL: _ShortGlobal, SHARED: ShortShared, GENERIC: _ShortGlobal, GENERIC_IN_CLUSTERS: _ShortGlobal
+}  # fmt: skip
+"""The short way of each space that has one; of generic addresses those of storages take it, as no window holds one."""

@@ -1,0 +1,35 @@
+"""What comes before an access moves data: bounds, the host's addresses, counters. A function a space, for any request.
+
+`admit(context, site, mask, places, size, write) -> i64` takes a warp's request: the lanes of `mask` reach for `size`
+bytes each. `places` points to 32 addresses, which it replaces by those of the host. It counts the request, and records
+the first fault of a lane that may not have what it reaches for. The result says which lanes may (its lower 32 bits),
+and how the places lie (a `Pattern` above them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from llvmlite import ir
+
+from triptych.gpu.isa.spaces import CLUSTER, GENERIC, GENERIC_IN_CLUSTERS, GLOBAL, LOCAL, SHARED, Space
+from triptych.gpu.lower.memory.admission.blocks import AdmitCluster
+from triptych.gpu.lower.memory.admission.generic import AdmitGeneric
+from triptych.gpu.lower.memory.admission.request import ADMIT_TYPE, Admission, Pattern, Request, admit_name
+from triptych.gpu.lower.memory.admission.storages import AdmitGlobal
+from triptych.gpu.lower.memory.admission.windowed import AdmitLocal, AdmitShared
+
+__all__ = ["ADMISSIONS", "ADMIT_TYPE", "Pattern", "admit_name", "build_admission"]
+
+ADMISSIONS: Mapping[Space, type[Admission]] = {
+    GLOBAL: AdmitGlobal, SHARED: AdmitShared, CLUSTER: AdmitCluster, LOCAL: AdmitLocal, GENERIC: AdmitGeneric,
+    GENERIC_IN_CLUSTERS: AdmitGeneric,
+}  # fmt: skip
+"""How each space that has helpers of its own admits requests."""
+
+
+def build_admission(space: Space) -> ir.Module:
+    """The module with a space's function."""
+    module = ir.Module(name=admit_name(space))
+    ADMISSIONS[space](Request(ir.Function(module, ADMIT_TYPE, admit_name(space)), space)).build()
+    return module

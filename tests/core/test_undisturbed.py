@@ -1,0 +1,50 @@
+"""Work that an interruption must not leave half done runs to its end, and whoever waits for it need not."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextvars import ContextVar
+
+import pytest
+
+from triptych.core.undisturbed import undisturbed
+
+_setting: ContextVar[int] = ContextVar("setting", default=0)
+
+
+def test_what_it_gives_and_raises() -> None:
+    token = _setting.set(7)
+    try:
+        assert undisturbed(lambda: (_setting.get(), threading.current_thread() is threading.main_thread())) == (
+            7,
+            False,
+        )
+    finally:
+        _setting.reset(token)
+    with pytest.raises(ZeroDivisionError):
+        undisturbed(lambda: 1 // 0)
+
+
+def test_other_threads_do_it_themselves() -> None:
+    seen: list[bool] = []
+    thread = threading.Thread(target=lambda: seen.append(undisturbed(threading.current_thread) is thread))
+    thread.start()
+    thread.join()
+    assert seen == [True]
+
+
+def test_an_interruption_ends_the_wait_and_not_the_work() -> None:
+    go_on, done = threading.Event(), threading.Event()
+    main = threading.get_ident()
+
+    def work() -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+        go_on.wait()
+        done.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        undisturbed(work)
+    assert not done.is_set()
+    go_on.set()
+    assert done.wait(60)
