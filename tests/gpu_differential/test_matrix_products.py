@@ -261,7 +261,10 @@ _HALVES = "{%f0,%f1,%f2,%f3}, {%r1,%r2,%r1,%r2}, {%r1,%r2}, {%f0,%f1,%f2,%f3};"
 REFUSED = {
     "too few registers": (f"{_INTEGERS} {{%r4}}, {{%r1}}, {{%r1}}, {{%r2, %r3}};", "d has 2 registers"),
     "a wider register": (f"{_INTEGERS} {{%r4, %r5}}, {{%d1}}, {{%r1}}, {{%r2, %r3}};", "%d1 is .b64"),
-    "another target's": (f"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {_HALVES}", "needs .target sm_89"),
+    "another target's": (
+        f"mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 {_HALVES}",
+        r"needs \.target .*sm_120f",
+    ),
     "another layout": (f"mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 {_HALVES}", "is for .row.col alone"),
 }
 

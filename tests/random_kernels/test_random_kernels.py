@@ -38,7 +38,9 @@ OF_LATER_TARGETS = frozenset((Effect.STORE_MATRIX,))
 
 
 def test_the_generator_knows_every_effect() -> None:
-    assert {row.effect for row in TABLE} - {Effect.NONE} == WRITTEN | OF_CLUSTERS | OF_LATER_TARGETS | WITH_TESTS_OF_THEIR_OWN
+    assert {row.effect for row in TABLE} - {
+        Effect.NONE
+    } == WRITTEN | OF_CLUSTERS | OF_LATER_TARGETS | WITH_TESTS_OF_THEIR_OWN
     assert {row.effect for row in ARITHMETIC} == {Effect.NONE}
 
 
