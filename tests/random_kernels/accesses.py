@@ -187,5 +187,6 @@ class Accesses:
         if source.chance(0.4):
             lines.append(f"and.b32 %x2, {source.word()}, {source.random.choice((size, size - 1))};")
             operands += source.random.choice((", %x2", f", {source.random.randrange(size + 1)}"))
+        operands += ", %b5" * (row.operands[-1].name == "policy")
         end = source.random.choice((("cp.async.wait_all;",), ("cp.async.commit_group;", "cp.async.wait_group 0;")))
         return plain(*lines, f"{source.guard()}{opcode} {operands};", *end)
