@@ -15,7 +15,7 @@ from triptych.gpu.lower.masked import MaskedForm
 from triptych.gpu.lower.scheduler import RUN
 
 FORMS: Mapping[str, type[KernelForm]] = {"converged": ConvergedForm, "masked": MaskedForm}
-LEVELS = {"converged": ((800, 1),), "masked": ((500, 1),)}
+LEVELS = {"converged": ((500, 2), (800, 1)), "masked": ((500, 1),)}
 """How hard LLVM's code generator works on a form of at most so many PTX instructions; on longer ones at level 0.
 What it does at the higher levels takes a time that grows with the square of a block's length."""
 
