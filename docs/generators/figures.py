@@ -34,7 +34,8 @@ def _figures() -> str:
 def _names(provenance: Provenance) -> list[str]:
     """The counters of that provenance; of what is modelled also the columns of the tables of launches."""
     rows = [row for row in COUNTER_ROWS if row.provenance is provenance]
-    names = [code(f"model.{row.pattern}" if row.machine == "model" else row.pattern) for row in rows]
+    patterns = dict.fromkeys(f"model.{row.pattern}" if row.machine == "model" else row.pattern for row in rows)
+    names = [code(pattern) for pattern in patterns]
     if provenance is Provenance.MODELLED:
         columns = (column for each in COLUMNS.values() for column in each if column.origin is Origin.MODELLED)
         names += dict.fromkeys(f"column {in_one_line(column.heading)}" for column in columns)

@@ -128,7 +128,8 @@ _GPU: Sequence[CounterRow] = (
         "Memory instructions, by warp. `shared.cluster` are those at `shared::cluster` addresses and at generic ones"
         " that name a block of the cluster, be it the thread's own; `shared` has none of them. `shared.async` is"
         " what asynchronous copies (`cp.async.bulk`, `st.async` …) do in shared memory, each lane's as one; so are"
-        " theirs in `global`. `shared.tensor` are the matrices that tensor cores read there (`wgmma`): each warp its"
+        " theirs in `global`, which Nsight Compute does not count under the names given here. `shared.tensor` are"
+        " the matrices that tensor cores read there (`wgmma`): each warp its"
         " part of A, and a quarter of B, which the four warps of a group share.",
         {"space": _SPACES, "kind": _KINDS},
         nsight={
