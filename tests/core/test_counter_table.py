@@ -19,7 +19,7 @@ from triptych.gpu.run.kernel import Kernel
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.model.traffic import Level
 from triptych.neuron.isa import Engine
 

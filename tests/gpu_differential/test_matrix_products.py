@@ -15,8 +15,8 @@ from fragment_places import ELEMENTS, Element, matrix_of, place_a, place_b, plac
 from numpy.typing import NDArray
 
 from triptych.core.errors import DivergentWarp, PtxSyntaxError, UnsupportedInstruction
-from triptych.gpu.isa.tensor_numerics import NUMERICS
-from triptych.gpu.lower import tensor_arithmetic as arithmetic
+from triptych.gpu.isa.tensor.numerics import NUMERICS
+from triptych.gpu.lower.tensor import arithmetic
 from triptych.gpu.oracle import tensor as oracle_tensor
 
 Array = NDArray[Any]

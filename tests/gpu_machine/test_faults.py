@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 import triptych as tt
 from triptych.gpu.check.faults import TELLERS
-from triptych.gpu.lower.barriers import build_barriers
 from triptych.gpu.lower.records import FaultKind
-from triptych.gpu.lower.scheduler import build_scheduler
-from triptych.gpu.lower.services import build_services
+from triptych.gpu.lower.scheduling.barriers import build_barriers
+from triptych.gpu.lower.scheduling.scheduler import build_scheduler
+from triptych.gpu.lower.scheduling.services import build_services
 
 GUARD = "if (threadIdx.x == 5 && threadIdx.y == 3 && threadIdx.z == 1 && blockIdx.x == 1)"
 SOURCE = (

@@ -15,9 +15,9 @@ from triptych.gpu.isa.binding import bind
 from triptych.gpu.isa.machine import Machine
 from triptych.gpu.isa.table import effect_of
 from triptych.gpu.isa.types import ScalarType, packed_element
-from triptych.gpu.lower.find_loose_registers import NanMachine
-from triptych.gpu.lower.machine import LlvmMachine
-from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, UniformityMachine
+from triptych.gpu.lower.analysis.find_loose_registers import NanMachine
+from triptych.gpu.lower.analysis.uniformity import UNIFORM, VARYING, Uniformity, UniformityMachine
+from triptych.gpu.lower.primitives.machine import LlvmMachine
 from triptych.gpu.oracle.machine import NumpyMachine
 from triptych.gpu.syntax import parse
 from triptych.gpu.syntax.ast import Instruction, Register

@@ -14,6 +14,8 @@ from triptych.core.counter_table import COUNTED
 from triptych.core.errors import UnsupportedInstruction
 from triptych.core.memory_access import Access
 from triptych.gpu.isa import SPACES, TABLE, Effect, Form, Observation, Pipe, Row, Space, find_form
+from triptych.gpu.isa.asynchronous.bulk_copy import BulkCopy
+from triptych.gpu.isa.asynchronous.mbarrier_object import OPERATIONS, elements_of
 from triptych.gpu.isa.binding import (
     WAYS_ROUND,
     Bound,
@@ -22,10 +24,7 @@ from triptych.gpu.isa.binding import (
     bind_in_clusters,
     reaches_other_blocks,
 )
-from triptych.gpu.isa.bulk_copy import BulkCopy
 from triptych.gpu.isa.effects import Carrier
-from triptych.gpu.isa.matrix_descriptors import GroupProduct
-from triptych.gpu.isa.mbarrier_object import OPERATIONS, elements_of
 from triptych.gpu.isa.spaces import (
     ASYNCHRONOUS,
     BY_MODIFIER,
@@ -42,16 +41,17 @@ from triptych.gpu.isa.spaces import (
     space_at,
 )
 from triptych.gpu.isa.table import row as add_row
+from triptych.gpu.isa.tensor.matrix_descriptors import GroupProduct
 from triptych.gpu.isa.types import U32, U64, ScalarType
 from triptych.gpu.lower import memory
-from triptych.gpu.lower.emitter import I64, POINTER, VOID, start_function
+from triptych.gpu.lower.analysis.uniformity import UNIFORM, VARYING, Uniformity, UniformityMachine
 from triptych.gpu.lower.linked_units import units_for
-from triptych.gpu.lower.machine import LlvmMachine
 from triptych.gpu.lower.memory.admission import ADMISSIONS
 from triptych.gpu.lower.memory.short import SHORT_WAYS
+from triptych.gpu.lower.primitives.emitter import I64, POINTER, VOID, start_function
+from triptych.gpu.lower.primitives.machine import LlvmMachine
+from triptych.gpu.lower.primitives.values import Value
 from triptych.gpu.lower.records import Context
-from triptych.gpu.lower.uniformity import UNIFORM, VARYING, Uniformity, UniformityMachine
-from triptych.gpu.lower.values import Value
 from triptych.gpu.syntax.ast import Address, Instruction, Register
 from triptych.gpu.tensor_map import TensorCopy
 

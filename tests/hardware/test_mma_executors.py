@@ -13,7 +13,7 @@ from mma_run import run_generated, run_oracle
 from test_mma import SHOWN, digest_of, record, recorded
 
 from triptych.core.settings import KINDS as SETTINGS
-from triptych.gpu.isa.tensor_numerics import FAST, HARDWARE, NUMERICS
+from triptych.gpu.isa.tensor.numerics import FAST, HARDWARE, NUMERICS
 
 RUN = (
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",

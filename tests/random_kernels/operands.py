@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from edge_values import EDGES
 from register_classes import CLASSES, classes_for
 
-from triptych.gpu.isa import TABLE, Form, OperandSlot, video
+from triptych.gpu.isa import TABLE, Form, OperandSlot
+from triptych.gpu.isa.arithmetic import video
 from triptych.gpu.isa.special_registers import SPECIALS, Varies
 from triptych.gpu.isa.types import U32, ScalarType
 

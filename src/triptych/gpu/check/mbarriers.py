@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from triptych.core.errors import BarrierMisuse
 from triptych.gpu.check.culprit import Culprit
 from triptych.gpu.check.memcheck import site_of
-from triptych.gpu.isa.mbarrier_object import MOST_ARRIVALS, MbarrierState
+from triptych.gpu.isa.asynchronous.mbarrier_object import MOST_ARRIVALS, MbarrierState
 from triptych.gpu.lower.records import FaultKind
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.worker import LaunchState, Worker

@@ -14,8 +14,8 @@ from triptych.core.memory_access import MemoryAccess
 from triptych.gpu.check.culprit import Culprit
 from triptych.gpu.check.null_arguments import null_arguments
 from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, NO_RANK, PARAM_WINDOW, RANK_SHIFT
-from triptych.gpu.isa.bulk_copy import UNIT_BYTES
-from triptych.gpu.lower.memory_sites import MemorySite
+from triptych.gpu.isa.asynchronous.bulk_copy import UNIT_BYTES
+from triptych.gpu.lower.analysis.memory_sites import MemorySite
 from triptych.gpu.lower.records import FaultKind, Site
 from triptych.gpu.run.heap import DeviceHeap
 from triptych.gpu.run.kernel import Kernel

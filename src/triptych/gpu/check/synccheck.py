@@ -1,6 +1,6 @@
 """synccheck, of lanes: an instruction that names lanes of its warp, and one of them that does not keep to it.
 
-PTX leaves such results open. Generated code keeps the first misuse of each instruction (`lower/warp_machine.py`); what
+PTX leaves such results open. Generated code (`warp_machine.py`) keeps the first misuse of each instruction; what
 is wrong at the barriers of a block stops the launch (`faults.py`).
 """
 

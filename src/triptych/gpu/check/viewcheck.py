@@ -2,7 +2,7 @@
 
 The array is what a device's bounds are; a kernel that is given a slice and reaches beside it reads or writes its
 neighbours, which no device notices. Generated code notes the first such address at each access, when it looks up the
-storage (`lower/services.py`).
+storage (`lower/scheduling/services.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from triptych.core.handles import Handle, Storage
 from triptych.core.launches import Finding
 from triptych.core.memory_access import MemoryAccess
 from triptych.core.plan import Launch, handles_in
-from triptych.gpu.lower.memory_sites import MemorySite
+from triptych.gpu.lower.analysis.memory_sites import MemorySite
 from triptych.gpu.lower.records import Site
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.worker import LaunchState, Worker

@@ -14,7 +14,7 @@ from triptych.core.launches import Finding
 from triptych.gpu.check.culprit import Culprit
 from triptych.gpu.check.memcheck import site_of
 from triptych.gpu.flow import Disorder, UnorderedProduct
-from triptych.gpu.isa.matrix_descriptors import DescriptorFault
+from triptych.gpu.isa.tensor.matrix_descriptors import DescriptorFault
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.worker import LaunchState, Worker
 from triptych.gpu.syntax.ast import Instruction

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from triptych.gpu.isa.bulk_copy import BulkCopy
-from triptych.gpu.isa.fragments import Product
-from triptych.gpu.isa.matrix_descriptors import GroupProduct
+from triptych.gpu.isa.asynchronous.bulk_copy import BulkCopy
 from triptych.gpu.isa.spaces import Space
+from triptych.gpu.isa.tensor.fragments import Product
+from triptych.gpu.isa.tensor.matrix_descriptors import GroupProduct
 from triptych.gpu.isa.types import ScalarType
 from triptych.gpu.tensor_map import TensorCopy
 

@@ -26,12 +26,12 @@ from typing import Any, TypedDict, Unpack
 from triptych.core.memory_access import Access
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.effects import Effect, Observation
-from triptych.gpu.isa.fragments import Fragment, Product
 from triptych.gpu.isa.restrictions import Restriction
 from triptych.gpu.isa.spaces import BY_MODIFIER, Space
 from triptych.gpu.isa.targets import needs_of
-from triptych.gpu.isa.tensor_cores import find_summation
-from triptych.gpu.isa.tensor_numerics import FAST, HARDWARE
+from triptych.gpu.isa.tensor.fragments import Fragment, Product
+from triptych.gpu.isa.tensor.hardware import find_summation
+from triptych.gpu.isa.tensor.numerics import FAST, HARDWARE
 from triptych.gpu.isa.types import B64, B128, TYPES, WIDENED, ScalarType, packed_element
 
 

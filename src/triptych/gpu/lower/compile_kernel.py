@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from triptych.gpu.lower.analysis import KernelAnalysis
-from triptych.gpu.lower.body import LONG, KernelForm
-from triptych.gpu.lower.converged import ConvergedForm
+from triptych.gpu.lower.analysis.kernel import KernelAnalysis
 from triptych.gpu.lower.engine import Unit, load_units
-from triptych.gpu.lower.masked import MaskedForm
-from triptych.gpu.lower.scheduler import RUN
+from triptych.gpu.lower.kernel_code.body import LONG, KernelForm
+from triptych.gpu.lower.kernel_code.converged import ConvergedForm
+from triptych.gpu.lower.kernel_code.masked import MaskedForm
+from triptych.gpu.lower.scheduling.scheduler import RUN
 
 FORMS: Mapping[str, type[KernelForm]] = {"converged": ConvergedForm, "masked": MaskedForm}
 LEVELS = {"converged": ((500, 2), (800, 1)), "masked": ((500, 1),)}

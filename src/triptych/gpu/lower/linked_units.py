@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from triptych.gpu.isa.asynchronous.bulk import bulk_copy_of
+from triptych.gpu.isa.asynchronous.mbarrier_object import OPERATIONS
 from triptych.gpu.isa.binding import BoundInstruction, registers_of
-from triptych.gpu.isa.bulk import bulk_copy_of
 from triptych.gpu.isa.effects import Effect
-from triptych.gpu.isa.mbarrier_object import OPERATIONS
 from triptych.gpu.isa.spaces import CLUSTER, PARAM, Space
 from triptych.gpu.isa.table import Form
+from triptych.gpu.isa.tensor.wgmma import group_product_of
 from triptych.gpu.isa.types import packed_element
-from triptych.gpu.isa.wgmma import group_product_of
-from triptych.gpu.lower.barriers import ARRIVE, SETTLE, build_barriers
-from triptych.gpu.lower.bulk_copies import build_bulk, bulk_name
-from triptych.gpu.lower.clusters import HOOKS, LOCATE, build_clusters, hook_symbol
-from triptych.gpu.lower.directed import DIRECTIONS, build_directed, directed_name
+from triptych.gpu.lower.asynchronous.bulk_copies import build_bulk, bulk_name
+from triptych.gpu.lower.asynchronous.mbarrier_changes import COMPLETION_UNITS, change_unit
+from triptych.gpu.lower.asynchronous.tensor_copies import build_tensor_copy, tensor_copy_name
 from triptych.gpu.lower.engine import Unit, load_units
-from triptych.gpu.lower.mbarrier_changes import COMPLETION_UNITS, change_unit
 from triptych.gpu.lower.memory import (
     LOAD_ROWS,
     STORE_ROWS,
@@ -37,13 +35,15 @@ from triptych.gpu.lower.memory import (
     store_matrix_name,
     ways_of,
 )
-from triptych.gpu.lower.scheduler import RUN, build_scheduler
-from triptych.gpu.lower.services import FAULT, MISUSE, REFUEL, RESOLVE, build_services
-from triptych.gpu.lower.shuffle import SHUFFLE, build_shuffle
-from triptych.gpu.lower.tensor import build_multiply, multiply_name
-from triptych.gpu.lower.tensor_copies import build_tensor_copy, tensor_copy_name
-from triptych.gpu.lower.turns import START_BLOCK
-from triptych.gpu.lower.wgmma import build_group, group_name
+from triptych.gpu.lower.primitives.directed import DIRECTIONS, build_directed, directed_name
+from triptych.gpu.lower.primitives.shuffle import SHUFFLE, build_shuffle
+from triptych.gpu.lower.scheduling.barriers import ARRIVE, SETTLE, build_barriers
+from triptych.gpu.lower.scheduling.clusters import HOOKS, LOCATE, build_clusters, hook_symbol
+from triptych.gpu.lower.scheduling.scheduler import RUN, build_scheduler
+from triptych.gpu.lower.scheduling.services import FAULT, MISUSE, REFUEL, RESOLVE, build_services
+from triptych.gpu.lower.scheduling.turns import START_BLOCK
+from triptych.gpu.lower.tensor.products import build_multiply, multiply_name
+from triptych.gpu.lower.tensor.wgmma import build_group, group_name
 
 _ALWAYS = (
     Unit("services", (FAULT, MISUSE, RESOLVE, REFUEL), build_services, level=0),

@@ -12,7 +12,7 @@ from enum import Enum, IntEnum, auto
 from typing import ClassVar
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.isa.mbarrier_object import MbarrierFault
+from triptych.gpu.isa.asynchronous.mbarrier_object import MbarrierFault
 
 NO_STOP = (1 << 63) - 1
 """`stop_block` while nothing stops the launch."""

@@ -9,11 +9,11 @@ from functools import reduce
 import numpy as np
 
 from triptych.gpu.hardware import RANK_SHIFT
-from triptych.gpu.isa.bulk_copy import BulkCopy
-from triptych.gpu.isa.fragments import Product
-from triptych.gpu.isa.matrix_descriptors import GroupProduct
-from triptych.gpu.isa.mbarrier_object import OPERATIONS, TRANSACT
+from triptych.gpu.isa.asynchronous.bulk_copy import BulkCopy
+from triptych.gpu.isa.asynchronous.mbarrier_object import OPERATIONS, TRANSACT
 from triptych.gpu.isa.spaces import GLOBAL, SHARED, Space
+from triptych.gpu.isa.tensor.fragments import Product
+from triptych.gpu.isa.tensor.matrix_descriptors import GroupProduct
 from triptych.gpu.isa.types import F32, F64, PRED, TYPES, U64, ScalarType
 from triptych.gpu.oracle.memory import WarpMemory
 from triptych.gpu.oracle.nan import hardware_nan

@@ -13,9 +13,9 @@ from triptych.core.errors import BarrierMisuse, MemoryFault
 from triptych.core.handles import Storage
 from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import RANK_SHIFT
-from triptych.gpu.isa.bulk_copy import UNIT_BYTES, BulkCopy
+from triptych.gpu.isa.asynchronous.bulk_copy import UNIT_BYTES, BulkCopy
+from triptych.gpu.isa.asynchronous.mbarrier_object import OBJECT_BYTES, MbarrierFault, elements_of
 from triptych.gpu.isa.machine import PAIRED_CAS
-from triptych.gpu.isa.mbarrier_object import OBJECT_BYTES, MbarrierFault, elements_of
 from triptych.gpu.isa.spaces import ASYNCHRONOUS, CLUSTER, FRAME, GENERIC, GLOBAL, LOCAL, PARAM, SHARED, Space, space_at
 from triptych.gpu.isa.types import TYPES, ScalarType
 from triptych.gpu.oracle.atomics import updated

@@ -16,7 +16,7 @@ from triptych.gpu.isa.binding import (
     with_implied_registers,
     with_numerics,
 )
-from triptych.gpu.isa.tensor_numerics import FAST
+from triptych.gpu.isa.tensor.numerics import FAST
 from triptych.gpu.syntax import parse
 from triptych.gpu.syntax.ast import Function, Instruction, Module
 

@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.isa.fragments import Fragment, Product
-from triptych.gpu.isa.tensor_cores import multiply_accumulate
-from triptych.gpu.isa.tensor_numerics import FAST, HARDWARE
+from triptych.gpu.isa.tensor.fragments import Fragment, Product
+from triptych.gpu.isa.tensor.hardware import multiply_accumulate
+from triptych.gpu.isa.tensor.numerics import FAST, HARDWARE
 from triptych.gpu.isa.types import F32, F64, ScalarType
 from triptych.gpu.oracle.nan import hardware_nan
 from triptych.gpu.oracle.rounding import directed, fused_multiply_add
@@ -109,7 +109,7 @@ def _sum_integers(product: Product, left: Lanes, right: Lanes, c: Lanes) -> Lane
 
 
 def _multiply_as_hardware(product: Product, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """See `tensor_cores.py`; what has no rule of its own there is the same."""
+    """See `isa/tensor/hardware.py`; what has no rule of its own there is the same."""
     if product.summation is None:
         return _multiply_fast(product, a, b, c)
     return multiply_accumulate(product.summation, product.types, a[:, None], b[None], c)

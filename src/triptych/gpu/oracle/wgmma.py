@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from triptych.core.errors import WarpgroupMisuse
-from triptych.gpu.isa.fragments import LINES, Fragment
-from triptych.gpu.isa.matrix_descriptors import (
+from triptych.gpu.isa.spaces import SHARED, TENSOR_SHARED
+from triptych.gpu.isa.tensor.fragments import LINES, Fragment
+from triptych.gpu.isa.tensor.matrix_descriptors import (
     GROUP_WARPS,
     PIECES_ALONG,
     ROWS,
@@ -16,7 +17,6 @@ from triptych.gpu.isa.matrix_descriptors import (
     GroupProduct,
     read_descriptor,
 )
-from triptych.gpu.isa.spaces import SHARED, TENSOR_SHARED
 from triptych.gpu.isa.types import ScalarType
 from triptych.gpu.oracle.counting import Touch
 from triptych.gpu.oracle.memory import Bytes, WarpMemory

@@ -16,9 +16,9 @@ from triptych.core.source import SourceLocation
 from triptych.gpu.hardware import SECTOR_BYTES, WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.spaces import ASYNCHRONOUS, GLOBAL, Cost
-from triptych.gpu.lower.analysis import KernelAnalysis
+from triptych.gpu.lower.analysis.kernel import KernelAnalysis
+from triptych.gpu.lower.analysis.memory_sites import MemorySite
 from triptych.gpu.lower.memory import phases_of
-from triptych.gpu.lower.memory_sites import MemorySite
 from triptych.gpu.lower.records import CountLayout
 
 Place = tuple[SourceLocation, tuple[SourceLocation, ...]] | None

@@ -17,14 +17,14 @@ from triptych.gpu.flow import UnorderedProduct, find_unordered_products
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.effects import Observation
 from triptych.gpu.isa.spaces import Holder
-from triptych.gpu.isa.tensor_numerics import FAST
-from triptych.gpu.lower.analysis import KernelAnalysis, analyse
+from triptych.gpu.isa.tensor.numerics import FAST
+from triptych.gpu.lower.analysis.kernel import KernelAnalysis, analyse
+from triptych.gpu.lower.analysis.variable_layout import VariableLayout
 from triptych.gpu.lower.cache_digest import cache_digest
 from triptych.gpu.lower.compile_kernel import KernelCode, compile_form
 from triptych.gpu.lower.engine import Unit
 from triptych.gpu.lower.linked_units import units_for
 from triptych.gpu.lower.records import CountLayout
-from triptych.gpu.lower.variable_layout import VariableLayout
 from triptych.gpu.run.counting_plan import CountingPlan, plan_counting
 from triptych.gpu.run.module import GpuModule, load
 from triptych.gpu.syntax.ast import Instruction

@@ -10,8 +10,8 @@ from functools import lru_cache
 from triptych.core.cache import cache, key_of
 from triptych.core.forks import LazyProperty
 from triptych.gpu.flow import code_addresses, reachable_functions
+from triptych.gpu.lower.analysis.variable_layout import lay_out_shared
 from triptych.gpu.lower.cache_digest import cache_digest
-from triptych.gpu.lower.variable_layout import lay_out_shared
 from triptych.gpu.syntax import parse
 from triptych.gpu.syntax.ast import Function, Module, Variable
 from triptych.gpu.syntax.variables import size_of

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.effects import Observation
-from triptych.gpu.lower.barriers import CLUSTER_BARRIER
 from triptych.gpu.lower.records import BARRIER_SHIFT, EXITED, WAITING, Barrier, Status, Warp
+from triptych.gpu.lower.scheduling.barriers import CLUSTER_BARRIER
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.slots import held_blocks
 from triptych.gpu.run.worker import LaunchState, Worker

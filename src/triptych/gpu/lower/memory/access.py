@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES
-from triptych.gpu.isa.mbarrier_object import operands_of
+from triptych.gpu.isa.asynchronous.mbarrier_object import operands_of
 from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.types import ScalarType
-from triptych.gpu.lower.emitter import I32, POINTER, VOID, vector
+from triptych.gpu.lower.primitives.emitter import I32, POINTER, VOID, vector
 
 SECTOR_SHIFT = SECTOR_BYTES.bit_length() - 1
 """From an address to the number of its sector."""

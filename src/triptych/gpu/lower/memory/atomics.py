@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
-from triptych.gpu.isa.mbarrier_object import OPERATIONS
-from triptych.gpu.lower.emitter import DOUBLE, FLOAT, HALF, I16, I32, I64, Emitter
-from triptych.gpu.lower.mbarrier import CHANGED, change_name
-from triptych.gpu.lower.values import CANONICAL
+from triptych.gpu.isa.asynchronous.mbarrier_object import OPERATIONS
+from triptych.gpu.lower.asynchronous.mbarrier import CHANGED, change_name
+from triptych.gpu.lower.primitives.emitter import DOUBLE, FLOAT, HALF, I16, I32, I64, Emitter
+from triptych.gpu.lower.primitives.values import CANONICAL
 
 if TYPE_CHECKING:
     from triptych.gpu.lower.memory.access import HelperAccess

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from triptych.gpu.isa.spaces import GLOBAL, SHARED
-from triptych.gpu.lower.emitter import I8, I32, I64, POINTER, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.memory.access import SECTOR_SHIFT, HelperAccess
 from triptych.gpu.lower.memory.counts import BankCount, SectorCount
+from triptych.gpu.lower.primitives.emitter import I8, I32, I64, POINTER, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.records import Site
 
 _UNITS = {4: 1, 8: 2, 16: 4}

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from triptych.gpu.hardware import BANK_BYTES, BANKS, SECTOR_BYTES, WARP_SIZE
-from triptych.gpu.lower.emitter import I1, I8, I32, I64, POINTER, Emitter, constant, number, undefined, vector
+from triptych.gpu.lower.primitives.emitter import (
+    I1,
+    I8,
+    I32,
+    I64,
+    POINTER,
+    Emitter,
+    constant,
+    number,
+    undefined,
+    vector,
+)
 
 
 def mark_pairs(e: Emitter, address: ir.Value, count: int = 1) -> None:

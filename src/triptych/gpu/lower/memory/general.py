@@ -11,14 +11,14 @@ from llvmlite import ir
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.machine import PAIRED_CAS
 from triptych.gpu.isa.spaces import Space
-from triptych.gpu.lower.emitter import I32, I64, POINTER, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.memory.access import HelperAccess
 from triptych.gpu.lower.memory.admission import Pattern, admit_name
 from triptych.gpu.lower.memory.admission.generic import part_lanes
 from triptych.gpu.lower.memory.atomics import swap_pair, update_element
 from triptych.gpu.lower.memory.moves import interleave, read_contiguous, return_all
+from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.records import Site
-from triptych.gpu.lower.services import record_fault
+from triptych.gpu.lower.scheduling.services import record_fault
 
 _MASKED_FROM = 4
 """Bytes of an element from which on there are masked loads and stores, and loads of scattered elements."""

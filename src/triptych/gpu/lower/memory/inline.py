@@ -13,10 +13,10 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.spaces import SHARED
-from triptych.gpu.lower.emitter import I32, POINTER, VOID, Emitter, lanes
 from triptych.gpu.lower.memory.access import HelperAccess
 from triptych.gpu.lower.memory.moves import interleave, read_contiguous
 from triptych.gpu.lower.memory.short import ShortShared
+from triptych.gpu.lower.primitives.emitter import I32, POINTER, VOID, Emitter, lanes
 from triptych.gpu.lower.records import Context
 
 WAYS = ("contiguous", "broadcast")

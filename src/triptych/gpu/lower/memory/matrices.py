@@ -9,9 +9,9 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.spaces import SHARED
-from triptych.gpu.lower.emitter import I16, I32, POINTER, VOID, Emitter, constant, start_function, vector
 from triptych.gpu.lower.memory.access import HelperAccess
 from triptych.gpu.lower.memory.moves import return_all
+from triptych.gpu.lower.primitives.emitter import I16, I32, POINTER, VOID, Emitter, constant, start_function, vector
 
 ROWS = 8
 """Rows of a matrix, and elements of a row; lane 8m + r names the place of matrix m's row r (PTX, 9.7.14.5.15)."""

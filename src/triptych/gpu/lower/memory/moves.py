@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.lower.emitter import I32, Emitter, undefined, vector
 from triptych.gpu.lower.memory.access import HelperAccess
+from triptych.gpu.lower.primitives.emitter import I32, Emitter, undefined, vector
 
 
 def move_contiguous(

@@ -8,11 +8,11 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import PAIR_BYTES, SECTOR_BYTES, WARP_SIZE
 from triptych.gpu.isa.spaces import GENERIC, GENERIC_IN_CLUSTERS, GLOBAL, SHARED, Space
-from triptych.gpu.lower.emitter import I32, I64, POINTER, Emitter, lanes, number, vector
 from triptych.gpu.lower.memory.access import PAIR_SHIFT, HelperAccess
 from triptych.gpu.lower.memory.counts import mark_pairs
 from triptych.gpu.lower.memory.moves import move_broadcast, move_contiguous, return_all
 from triptych.gpu.lower.memory.windows import WINDOWS
+from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, Emitter, lanes, number, vector
 from triptych.gpu.lower.records import Context, Site
 
 

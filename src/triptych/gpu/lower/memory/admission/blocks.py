@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from triptych.gpu.lower.clusters import LOCATE
-from triptych.gpu.lower.emitter import I64
 from triptych.gpu.lower.memory.admission.request import PlainAdmission
+from triptych.gpu.lower.primitives.emitter import I64
 from triptych.gpu.lower.records import Site
+from triptych.gpu.lower.scheduling.clusters import LOCATE
 
 
 class AdmitCluster(PlainAdmission):

@@ -9,8 +9,8 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import RANK_SHIFT, WINDOW_SIZE
 from triptych.gpu.isa.spaces import CLUSTER, SHARED, Space
-from triptych.gpu.lower.emitter import I32, I64, Emitter, constant, number, vector
 from triptych.gpu.lower.memory.admission.request import Admission, admit_name
+from triptych.gpu.lower.primitives.emitter import I32, I64, Emitter, constant, number, vector
 from triptych.gpu.lower.records import Site
 
 

@@ -9,9 +9,9 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.spaces import Space
-from triptych.gpu.lower.emitter import I1, I32, I64, POINTER, Emitter, constant, lanes, number, vector
+from triptych.gpu.lower.primitives.emitter import I1, I32, I64, POINTER, Emitter, constant, lanes, number, vector
 from triptych.gpu.lower.records import FaultKind, Site
-from triptych.gpu.lower.services import record_fault
+from triptych.gpu.lower.scheduling.services import record_fault
 
 ADMIT_TYPE = ir.FunctionType(I64, [POINTER, POINTER, I32, POINTER, I64, I64])
 """(context, site, mask, places, size, write) -> lanes | pattern << 32; at least one lane takes part."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.lower.emitter import I64, constant
 from triptych.gpu.lower.memory.access import PAIR_SHIFT, SECTOR_SHIFT
 from triptych.gpu.lower.memory.admission.request import Pattern, PlainAdmission, Request
 from triptych.gpu.lower.memory.counts import SectorCount, count_sectors, mark_pairs
+from triptych.gpu.lower.primitives.emitter import I64, constant
 from triptych.gpu.lower.records import Site
-from triptych.gpu.lower.services import RESOLVE
+from triptych.gpu.lower.scheduling.services import RESOLVE
 
 
 class AdmitGlobal(PlainAdmission):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from llvmlite import ir
 
 from triptych.gpu.hardware import BANK_BYTES, LOCAL_ALIGNMENT, WARP_SIZE
-from triptych.gpu.lower.emitter import I32, I64, constant, lanes
 from triptych.gpu.lower.memory.admission.request import Pattern, PlainAdmission, Request
 from triptych.gpu.lower.memory.counts import BankCount, count_even_wavefronts
 from triptych.gpu.lower.memory.windows import WINDOWS
+from triptych.gpu.lower.primitives.emitter import I32, I64, constant, lanes
 from triptych.gpu.lower.records import Context, Site
 
 

@@ -1,0 +1,271 @@
+"""The converged form: all live lanes run the same block, registers are values, uniform ones scalars."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from triptych.gpu.lower.analysis.kernel import KernelAnalysis
+from triptych.gpu.lower.kernel_code.arrivals import Arrival, ClusterWait
+from triptych.gpu.lower.kernel_code.body import FRAME_ALIGNMENT
+from triptych.gpu.lower.kernel_code.endings import EndingForm
+from triptych.gpu.lower.primitives.emitter import I32, I64, number, vector
+from triptych.gpu.lower.primitives.machine import Value, element_type
+from triptych.gpu.lower.records import EXITED, Outcome, Status, Warp
+from triptych.gpu.lower.scheduling.barriers import CLUSTER_BARRIER
+
+MANY_KEPT = 64
+"""Registers kept over a wait from which on they live in the frame. LLVM's time for saving and fetching so many at once
+grows with the square of their number, and the processor has no registers for them in between."""
+
+
+class ConvergedForm(EndingForm):
+    """Leaves with `DIVERGED`, registers saved in the frame, as soon as live lanes part."""
+
+    def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
+        """Emits the function."""
+        super().__init__(analysis, module, name)
+        self.live = self.e.variable(I32, self.e.load_field(Warp, self.warp, "mask", I32), name="live")
+        self.in_frame = self._find_kept_in_frame()
+        self.homes = {
+            register: self.frame_place(register)
+            if register in self.in_frame
+            else self.e.variable(self._home_type(register), name=register)
+            for register in analysis.slots
+        }
+        self.blocks = {pieces.start: self.e.block(f"block{pieces.start}") for pieces in analysis.pieces}
+        self.counted_at = analysis.runs
+        self._emit_entry()
+        for pieces in analysis.pieces:
+            self._emit_pieces(pieces)
+
+    def alive_lanes(self) -> ir.Value:
+        """See `ArrivingForm`."""
+        return self.group
+
+    def _home_type(self, name: str) -> ir.Type:
+        if name in self.analysis.uniformity:
+            return element_type(self.operands.declared(name))
+        return vector(self.lane_type(name))
+
+    def _find_kept_in_frame(self) -> frozenset[str]:
+        """The registers that live in the frame all the time: none, unless many are kept over waits."""
+        kept = {name for index in self.analysis.resumable - {0} for name in self._live_in(index)}
+        kept -= self.analysis.uniformity.keys()
+        return frozenset(kept) if len(kept) >= MANY_KEPT else frozenset()
+
+    def read_home(self, name: str) -> Value:
+        """See `KernelForm`."""
+        if name in self.in_frame:
+            return Value(self.load_frame(name), False)
+        place, kind = self.homes[name], self._home_type(name)
+        value = self.e.get(place, kind)
+        if name in self.analysis.uniformity:
+            stride = self.analysis.uniformity[name].stride or 0
+            return Value(value, stride == 0, stride)
+        return Value(self.from_home(name, value), False)
+
+    def keep(self, name: str, value: Value) -> None:
+        """See `EndingForm`."""
+        if name in self.analysis.uniformity:
+            stride = self.analysis.uniformity[name].stride
+            assert stride == (0 if value.uniform else value.stride or None), f"{name} was found to have stride {stride}"
+            self.b.store(value.ir, self.homes[name])
+            return
+        if name in self.in_frame:
+            self.store_frame(name, self.m.lanes_of(value))
+        else:
+            self.b.store(self.to_home(name, self.m.lanes_of(value)), self.homes[name])
+
+    # Entering and leaving ---------------------------------------------------------------------------------------
+
+    def _emit_entry(self) -> None:
+        resume = self.e.load_field(Warp, self.warp, "resume", I32)
+        start = self.b.block
+        restores = [(index, self.e.block(f"resume{index}")) for index in sorted(self.analysis.resumable)]
+        for index, block in restores:
+            self.b.position_at_end(block)
+            self._restore(index)
+            self.b.branch(self.blocks[index])
+        self.b.position_at_end(start)
+        switch = self.b.switch(resume, restores[0][1])
+        for index, block in restores[1:]:
+            switch.add_case(ir.Constant(I32, index), block)
+
+    def _live_in(self, index: int) -> list[str]:
+        return sorted(self.analysis.liveness.live_in(index) & self.analysis.slots.keys())
+
+    def _restore(self, index: int) -> None:
+        if index == 0:  # what is read before it is written reads as zero
+            for name in self._live_in(0):
+                self.b.store(ir.Constant(self._home_type(name), None), self.homes[name], align=FRAME_ALIGNMENT)
+            return
+        names = [name for name in self._live_in(index) if name not in self.in_frame]
+        first = self.e.count_trailing_zeros(self.e.get(self.live, I32))
+        for name in names:
+            lanes = self.load_frame(name)
+            if name in self.analysis.uniformity:
+                self.keep(name, self._scalar(name, lanes, first))
+            else:
+                self.keep(name, Value(lanes, False))
+
+    def _scalar(self, name: str, lanes: ir.Value, first: ir.Value) -> Value:
+        """A uniform or affine register from its lanes, of which `first` is live."""
+        value = self.b.extract_element(lanes, first)
+        stride = self.analysis.uniformity[name].stride or 0
+        if stride:
+            kind = value.type
+            index = first if kind == I32 else self.b.zext(first, I64) if kind == I64 else self.b.trunc(first, kind)
+            value = self.b.sub(value, self.b.mul(index, ir.Constant(kind, stride)))
+        return Value(value, stride == 0, stride)
+
+    def _save(self, names: list[str]) -> None:
+        for name in names:
+            if name not in self.in_frame:
+                self.store_frame(name, self.m.lanes_of(self.read_home(name)))
+
+    def _store_live(self) -> None:
+        mask = self.b.zext(self.e.get(self.live, I32), I64)
+        self.b.store(mask, self.e.field(Warp, self.warp, "mask"))
+
+    # Blocks -----------------------------------------------------------------------------------------------------
+
+    def _emit_pieces(self, pieces: range) -> None:
+        """A block, with all that it was cut into: lanes that run together wait for none of their warp."""
+        self.b.position_at_end(self.blocks[pieces.start])
+        self.start_block()
+        self.group = self.e.get(self.live, I32)
+        if any(self.analysis.graph.blocks[index].instructions for index in pieces):
+            self.count_block(self.counted_at[pieces.start], self.population(self.group))
+        for index in pieces:
+            self.emit_block_body(index)
+        self.emit_end(pieces[-1])
+
+    def go(self, index: int, target: int | None) -> None:
+        """See `EndingForm`."""
+        if target is None or target == self.analysis.graph.exit:
+            self.leave(Outcome.DONE)
+            return
+        if target <= index:
+            self.check_fuel(index)
+        if (index, target) in self.analysis.waits:
+            with self.e.when(self.lose_patience((index, target)), likely=False):
+                self._suspend(target)
+                self.leave(Outcome.YIELDED)
+        self.b.branch(self.blocks[target])
+
+    def _suspend(self, target: int) -> None:
+        """What it takes to go on at a block later."""
+        self._save(self._live_in(target))
+        self._store_live()
+        self.b.store(ir.Constant(I64, target), self.e.field(Warp, self.warp, "resume"))
+
+    def wait(self, index: int, following: int | None) -> None:
+        """See `EndingForm`."""
+        if following is None or following == self.analysis.graph.exit:
+            self.leave(Outcome.DONE)
+            return
+        arrival = self.read_arrival(index, following)
+        if self.analysis.bound[index][-1].instruction.guard is None and arrival.number.uniform:
+            self._wait_together(arrival, self.b.zext(arrival.number.ir, I64))
+            return
+        none, some, together, parted = (self.e.block(n) for n in ("none", "some", "together", "parted"))
+        self.b.cbranch(self.b.icmp_unsigned("==", arrival.lanes, ir.Constant(I32, 0)), none, some)
+        self.b.position_at_end(none)
+        self.go(index, following)
+        self.b.position_at_end(some)
+        self.b.cbranch(self.agree(arrival.marks), together, parted)
+        self.b.position_at_end(together)
+        one = self.b.extract_element(self.m.spread(arrival.number), self.e.count_trailing_zeros(self.group))
+        self._wait_together(arrival, self.b.zext(one, I64))
+        self.b.position_at_end(parted)
+        self._save(self._live_in(following))
+        self._part_to(arrival.marks)
+        self.set_results(arrival, self.e.from_bits(arrival.lanes))
+        self.arrive(arrival, self.group)
+        self.leave(Outcome.DIVERGED)
+
+    def wait_for_cluster(self, wait: ClusterWait, index: int, following: int) -> None:
+        """See `EndingForm`; where only some lanes have to wait, the warp parts."""
+        none, some, together, parted = (self.e.block(n) for n in ("none", "some", "together", "parted"))
+        self.b.cbranch(self.b.icmp_unsigned("==", wait.lanes, ir.Constant(I32, 0)), none, some)
+        self.b.position_at_end(none)
+        self.go(index, following)
+        self.b.position_at_end(some)
+        self.b.cbranch(self.b.icmp_unsigned("==", wait.lanes, self.group), together, parted)
+        self.b.position_at_end(together)
+        self._wait_at(following, ir.Constant(I64, CLUSTER_BARRIER))
+        self.leave(Outcome.BARRIER)
+        self.b.position_at_end(parted)
+        self._diverge(index, wait.marks, (following,))
+
+    def _wait_at(self, following: int, number: ir.Value) -> None:
+        self._suspend(following)
+        values = {"barrier": number, "status": ir.Constant(I64, Status.WAITING)}
+        for name, value in values.items():
+            self.b.store(value, self.e.field(Warp, self.warp, name))
+
+    def _wait_together(self, arrival: Arrival, number: ir.Value) -> None:
+        self._wait_at(arrival.following, number)
+        if arrival.holds is not None:
+            self.set_results(arrival, self.e.from_bits(self.group))
+        self.arrive(arrival, self.group)
+        self.leave(Outcome.BARRIER)
+
+    def part(self, index: int, condition: Value, taken: ir.Value, target: int, other: int) -> None:
+        """See `EndingForm`; lanes for a block that only ends them are retired, and the rest stay together."""
+        self.count_divergence(index)
+        remaining = self.b.and_(self.group, self.b.not_(taken))
+        if self.only_ends(target):
+            self._retire(target, taken, remaining)
+            self.go(index, other)
+        elif self.only_ends(other):
+            self._retire(other, remaining, taken)
+            self.go(index, target)
+        else:
+            places = [self.place_of(target), self.place_of(other)]
+            self._diverge(index, self.b.select(condition.ir, *places), (target, other))
+
+    def _retire(self, index: int, ended: ir.Value, remaining: ir.Value) -> None:
+        """Some lanes end at once; the rest stay converged."""
+        if index != self.analysis.graph.exit:
+            self.count_block(index, self.population(ended))
+        self.b.store(remaining, self.live)
+        self._store_live()
+
+    def _diverge(self, index: int, following: ir.Value, targets: tuple[int, ...]) -> None:
+        names: set[str] = set()
+        for target in set(targets) - {self.analysis.graph.exit}:
+            names |= set(self._live_in(target))
+        self._save(sorted(names))
+        self.lose_patience_for(index, following, targets)
+        self._part_to(following)
+        self.leave(Outcome.DIVERGED)
+
+    def _part_to(self, following: ir.Value) -> None:
+        """Each live lane goes on at a block of its own, in the masked form."""
+        alive = self.e.from_bits(self.group)
+        self.set_next_blocks(self.b.select(alive, following, number(vector(I32), EXITED)))
+        self._store_live()
+        self.b.store(ir.Constant(I64, 1), self.e.field(Warp, self.warp, "mode"))
+
+    def switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
+        """See `EndingForm`."""
+        if picked.uniform:
+            chosen = picked.ir
+        else:
+            first = self.e.count_trailing_zeros(self.group)
+            chosen = self.b.extract_element(self.m.spread(picked), first)
+            following = self.pick_target(picked, targets)
+            together, parted = self.e.block("together"), self.e.block("parted")
+            self.b.cbranch(self.agree(following), together, parted)
+            self.b.position_at_end(parted)
+            self.count_divergence(index)
+            self._diverge(index, following, targets)
+            self.b.position_at_end(together)
+        arms = [self.e.block(f"case{position}") for position in range(len(targets))]
+        switch = self.b.switch(chosen, arms[-1])
+        for position, arm in enumerate(arms[:-1]):
+            switch.add_case(ir.Constant(I32, position), arm)
+        for target, arm in zip(targets, arms, strict=True):
+            self.b.position_at_end(arm)
+            self.go(index, target)
