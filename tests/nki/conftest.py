@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from triptych.execution.profile import Profile, profile
+
+sys.path.insert(0, str(Path(__file__).parent))  # the tests share `one_kernel.py`, which is no test
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from triptych.execution.profile import Profile
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.tracing.tensors import NkiTensor
 
 
 @nki.jit

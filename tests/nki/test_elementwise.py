@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
-from triptych.languages.nki.kernel import Kernel
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.launching.kernel import Kernel
+from triptych.languages.nki.tracing.tensors import NkiTensor
 
 Doubles = NDArray[np.float64]
 Reference = Callable[[Doubles], Doubles]

@@ -15,9 +15,9 @@ from triptych.execution.profile import Profile
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
-from triptych.languages.nki.jit import jit
-from triptych.languages.nki.kernel import Kernel
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.launching.jit import jit
+from triptych.languages.nki.launching.kernel import Kernel
+from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.typing import mutable_tensor
 
 
@@ -249,7 +249,7 @@ def test_a_mutable_argument_is_written_in_place() -> None:
 
 def test_the_same_array_twice_and_scalars() -> None:
     @nki.jit
-    def kernel(a: NkiTensor, b: NkiTensor, scale: float = 2.0, *, shift: float = 1.0) -> object:
+    def kernel(a: NkiTensor, b: NkiTensor, scale: float = 2.0, shift: float = 1.0) -> object:
         out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
         nl.store(out, nl.add(nl.multiply(nl.add(nl.load(a), nl.load(b)), scale), shift))
         return out

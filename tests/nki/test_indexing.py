@@ -13,8 +13,8 @@ import pytest
 from triptych.core.errors import NkiError
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
-from triptych.languages.nki.indexing import Mask
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.tracing.indexing import Mask
+from triptych.languages.nki.tracing.tensors import NkiTensor
 
 
 @pytest.mark.parametrize("compare", [lt, le, gt, ge])

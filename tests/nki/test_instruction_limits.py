@@ -8,14 +8,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from triptych.core.errors import NkiError, NkiLimitError, TriptychError, UnknownNkiName, UnsupportedFeature
+from triptych.core.errors import NkiError, NkiLimitError, TriptychError, UnknownNkiName
 from triptych.languages.nki import isa as nisa
-from triptych.languages.nki import isa_dma, isa_gpsimd, isa_scalar, isa_tensor, isa_vector, nki
+from triptych.languages.nki import isa_functions, nki
 from triptych.languages.nki import language as nl
-from triptych.languages.nki.isa_function import IsaFunction
+from triptych.languages.nki.isa_functions.function import IsaFunction
 from triptych.languages.nki.listing import LISTING
 from triptych.languages.nki.names import missing
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.tracing.tensors import NkiTensor
 
 
 def tile(*shape: int, dtype: object = nl.float32, buffer: object = nl.sbuf) -> NkiTensor:
@@ -69,12 +69,12 @@ def refuse(body: Callable[[], object], error: type[TriptychError], message: str)
          "reduce_op is 'less'; the instruction has add, multiply, maximum, minimum"),
         (lambda: nisa.tensor_scalar_reduce(
             tile(8, 8), tile(8, 8), nl.add, 1.0, nl.add, tile(8, 1), reduce_cmd=nisa.reduce_cmd.reduce),
-         UnsupportedFeature, "only with reduce_cmd=nisa.reduce_cmd.reset_reduce"),
+         NkiError, "the vector engine's reduction registers hold, which no instruction before has set"),
         (lambda: nisa.tensor_partition_reduce(tile(8, 8), nl.add, tile(8, 8)), NkiError, "8 partitions; expected 1"),
         (lambda: nisa.tensor_partition_reduce(tile(1, 8), nl.minimum, tile(8, 8)), NkiError, "op is 'minimum'"),
         (lambda: nisa.tensor_partition_reduce(tile(1, 8), nl.bitwise_or, tile(8, 8)), NkiError, "works on integers"),
         (lambda: nisa.select_reduce(tile(8, 8), tile(8, 8), tile(8, 8), 0.0), NkiError,
-         "'predicate' .* float32; expected int8, uint8, int16 or uint16"),
+         "'predicate' .* float32; expected int8, uint8, int16, uint16 or bool"),
         (lambda: nisa.range_select(
             tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), on_false_value=0.0),
          NkiError, "the engine has only nl.fp32.min"),
@@ -91,7 +91,7 @@ def refuse(body: Callable[[], object], error: type[TriptychError], message: str)
         (lambda: nisa.dma_transpose(tile(8, 4), tile(4, 8), dge_mode=nisa.dge_mode.hwdge), NkiError, "16-bit dtype"),
         (lambda: nisa.exponential(tile(8, 8), tile(8, 8)), NkiError, r"needs NeuronCore-v4 .* trn2 has NeuronCore-v3"),
         (lambda: nisa.tensor_copy_predicated(tile(8, 8), 0.0, tile(8, 8)), NkiError,
-         "expected uint8, uint16 or uint32"),
+         "expected uint8, uint16, uint32 or bool"),
         (lambda: nisa.iota(tile(8, 8), [[1.5, 8]]), NkiError, "expected whole numbers"),
         (lambda: nisa.iota(tile(8, 8), [1, 8]), NkiError, "expected whole numbers"),
         (lambda: nisa.iota(tile(8, 8), "ab"), NkiError, r"'ab'; expected pairs \[step, count\]"),
@@ -150,7 +150,7 @@ def test_what_is_missing_follows_from_what_there_is() -> None:
 
 def test_every_declaration_is_a_name_of_the_module() -> None:
     """A function whose name the listing lacks would reach no author."""
-    for part in (isa_dma, isa_gpsimd, isa_scalar, isa_tensor, isa_vector):
+    for part in isa_functions.PARTS:
         for name, thing in vars(part).items():
             if isinstance(thing, IsaFunction):
                 assert getattr(nisa, name) is thing

@@ -15,7 +15,7 @@ from triptych.execution.profile import Profile
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.tracing.tensors import NkiTensor
 
 Array = NDArray[Any]
 Body = Callable[..., object]

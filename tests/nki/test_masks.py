@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki_beta1
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.tracing.tensors import NkiTensor
 
 
 def random(*shape: int, seed: int = 44) -> NDArray[np.float32]:

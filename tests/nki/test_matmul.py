@@ -15,8 +15,8 @@ from triptych.execution.profile import Profile
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
-from triptych.languages.nki.kernel import Kernel
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.launching.kernel import Kernel
+from triptych.languages.nki.tracing.tensors import NkiTensor
 
 PARTITIONS = 128
 
@@ -86,7 +86,9 @@ def test_matmul_tiles_n() -> None:
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3])
-def test_matmul_of_8_bit_floats(dtype: type[np.generic], trn2: Profile) -> None:
+def test_matmul_of_8_bit_floats(dtype: type[np.generic], trn2: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+    if dtype is ml_dtypes.float8_e4m3fn:
+        monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
     generator = np.random.default_rng(23)
     at, b = generator.standard_normal((128, 64)).astype(dtype), generator.standard_normal((128, 32)).astype(dtype)
     expected = at.astype(np.float64).T @ b.astype(np.float64)

@@ -20,8 +20,8 @@ from triptych.core.plan import Launch, Program, Scalar
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki
-from triptych.languages.nki.captures import Capture
-from triptych.languages.nki.tensors import NkiTensor
+from triptych.languages.nki.launching.captures import Capture
+from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.neuron import run_launch
 from triptych.neuron.isa import from_json, hardware, to_json, verify
 

@@ -2,8 +2,8 @@
 
 from triptych.languages.nki import isa, language, nki
 from triptych.languages.nki.activate import activate, deactivate, installed
-from triptych.languages.nki.captures import Capture
-from triptych.languages.nki.jit import jit
-from triptych.languages.nki.kernel import Kernel
+from triptych.languages.nki.launching.captures import Capture
+from triptych.languages.nki.launching.jit import jit
+from triptych.languages.nki.launching.kernel import Kernel
 
 __all__ = ["Capture", "Kernel", "activate", "deactivate", "installed", "isa", "jit", "language", "nki"]

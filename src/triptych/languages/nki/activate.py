@@ -8,17 +8,19 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 
 from triptych.core.errors import UsageError
-from triptych.languages.nki import isa, language, nki, nki_beta1, typing
+from triptych.languages.nki import collectives, compiler, isa, language, nki, nki_beta1, typing
 
 _NAMES: Mapping[str, ModuleType] = {
     "nki": nki,
     "nki.language": language,
     "nki.isa": isa,
     "nki.typing": typing,
+    "nki.collectives": collectives,
     "neuronxcc.nki": nki_beta1,
     "neuronxcc.nki.language": language,
     "neuronxcc.nki.isa": isa,
     "neuronxcc.nki.typing": typing,
+    "neuronxcc.nki.compiler": compiler,
 }
 _replaced: dict[str, ModuleType | None] = {}
 

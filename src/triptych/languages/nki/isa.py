@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from triptych.languages.nki import isa_dma, isa_enums, isa_gpsimd, isa_scalar, isa_tensor, isa_vector
+from triptych.languages.nki.isa_functions import PARTS
 from triptych.languages.nki.names import gather, missing_name
 
 # pyright: reportWildcardImportFromLibrary=false
 if TYPE_CHECKING:  # what `gather` finds there, for type checkers
-    from triptych.languages.nki.isa_dma import *  # noqa: F403
-    from triptych.languages.nki.isa_enums import *  # noqa: F403
-    from triptych.languages.nki.isa_gpsimd import *  # noqa: F403
-    from triptych.languages.nki.isa_scalar import *  # noqa: F403
-    from triptych.languages.nki.isa_tensor import *  # noqa: F403
-    from triptych.languages.nki.isa_vector import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.cores import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.dma import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.enums import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.function import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.gpsimd import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.gpsimd_gather import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.random import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.registers import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.scalar import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.tensor import *  # noqa: F403
+    from triptych.languages.nki.isa_functions.vector import *  # noqa: F403
+    from triptych.languages.nki.tracing.registers import *  # noqa: F403
 
-globals().update(gather("nki.isa", isa_dma, isa_enums, isa_gpsimd, isa_scalar, isa_tensor, isa_vector))
+globals().update(gather("nki.isa", *PARTS))
 
 
 def __getattr__(name: str) -> NoReturn:

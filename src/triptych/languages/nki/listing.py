@@ -38,6 +38,11 @@ _NAMES: Mapping[str, str] = {
     "nki": """
         baremetal benchmark collectives isa jit language profile simulate typing
     """,
+    "nki.collectives": """
+        ReplicaGroup all_gather all_gather_v all_reduce all_to_all all_to_all_v collective_permute
+        collective_permute_implicit collective_permute_implicit_current_processing_rank_id
+        collective_permute_implicit_reduce rank_id reduce_scatter
+    """,
     "neuronxcc.nki": """
         FrameworkKernel baremetal benchmark compiler isa jit language profile simulate_kernel tensor trace
         typing

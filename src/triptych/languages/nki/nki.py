@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from triptych.languages.nki import isa, language, typing
-from triptych.languages.nki.jit import jit
-from triptych.languages.nki.kernel import Kernel
+from triptych.languages.nki import collectives, isa, language, typing
+from triptych.languages.nki.launching.jit import baremetal, jit
+from triptych.languages.nki.launching.kernel import Kernel
+from triptych.languages.nki.launching.measuring import benchmark
 from triptych.languages.nki.names import missing_name
 
-__all__ = ["isa", "jit", "language", "simulate", "typing"]
+__all__ = ["baremetal", "benchmark", "collectives", "isa", "jit", "language", "profile", "simulate", "typing"]
+
+profile = benchmark
 __version__ = "0.6.0"
 """The release of NKI whose language this follows."""
 

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from triptych.languages.nki import isa, language, typing
-from triptych.languages.nki.jit import jit_beta1
-from triptych.languages.nki.kernel import Kernel
+from triptych.languages.nki import compiler, isa, language, typing
+from triptych.languages.nki.launching.jit import baremetal_beta1, jit_beta1, trace_beta1
+from triptych.languages.nki.launching.kernel import Kernel
+from triptych.languages.nki.launching.measuring import benchmark_beta1
 from triptych.languages.nki.names import missing_name
+from triptych.languages.nki.tracing.tensors import NkiTensor
 
-__all__ = ["isa", "jit", "language", "simulate_kernel", "trace", "typing"]
+__all__ = [
+    "baremetal",
+    "benchmark",
+    "compiler",
+    "isa",
+    "jit",
+    "language",
+    "profile",
+    "simulate_kernel",
+    "tensor",
+    "trace",
+    "typing",
+]
 
+baremetal = baremetal_beta1
+benchmark = benchmark_beta1
+profile = benchmark_beta1
+tensor = NkiTensor
 jit = jit_beta1
-trace = jit_beta1
+trace = trace_beta1
 
 
 def simulate_kernel(kernel: Kernel, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  # what the kernel returns

@@ -1,7 +1,7 @@
 """The arithmetic-logic operations that the Vector, GPSIMD and Scalar engines apply to elements: what `op=` may name.
 
-Source: the operator table of the NKI ISA reference (nki.api.shared). Division and modulo are absent from it:
-no engine has them.
+Source: the operator table of the NKI ISA reference (nki.api.shared). Division and modulo are absent from it: no engine
+has them, and verification refuses them; they are here for traces that are lenient.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ class AluOperation:
     """Whether a reduction may use it."""
     shifts: bool = False
     """Whether the second operand is an amount to shift by."""
+    unary: bool = False
+    """Whether the second operand means nothing."""
+    core_generation: int = 2
+    """The first generation of NeuronCore that has it."""
+    instead: str = ""
+    """Of an operation that NKI names and no engine has, what to do instead; AWS's simulator computes it."""
 
 
 def _truth(function: Binary) -> Binary:
@@ -73,6 +79,30 @@ def _shift(function: Binary) -> Binary:
     return shifted
 
 
+def _unary(function: Callable[[NDArray[Any]], NDArray[Any]]) -> Binary:
+    """An operation whose second operand means nothing."""
+    return lambda left, right: np.broadcast_to(function(left), np.broadcast_shapes(left.shape, right.shape))
+
+
+def _one_over(values: NDArray[Any]) -> NDArray[Any]:
+    return np.float32(1.0) / values
+
+
+def _relu(values: NDArray[Any]) -> NDArray[Any]:
+    return np.maximum(values, np.float32(0.0))
+
+
+def _largest_magnitude(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    return np.maximum(np.abs(left), np.abs(right))
+
+
+def _least_magnitude(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    return np.minimum(np.abs(left), np.abs(right))
+
+
+_BY_RECIPROCAL = "multiply by nl.reciprocal(y), or by 1 / y where y is a Python number"
+_NO_MODULO = "no engine has a modulo: compute x - y *"
+_FROM = "from reciprocal, multiply and subtract"
 _ALL = (Engine.VECTOR, Engine.GPSIMD, Engine.SCALAR)
 _DVE = (Engine.VECTOR, Engine.GPSIMD)
 _BITS = (Engine.VECTOR,)
@@ -95,8 +125,18 @@ def _operations() -> Mapping[str, AluOperation]:
         AluOperation("logical_and", arithmetic, _nonzero(np.logical_and), _DVE, True),
         AluOperation("logical_or", arithmetic, _nonzero(np.logical_or), _DVE, True),
         AluOperation("logical_xor", arithmetic, _nonzero(np.logical_xor), _DVE, True),
+        AluOperation("divide", arithmetic, np.divide, _DVE, instead=_BY_RECIPROCAL),
+        AluOperation("mod", arithmetic, np.mod, _DVE, instead=f"{_NO_MODULO} floor(x / y) {_FROM}"),
+        AluOperation("fmod", arithmetic, np.fmod, _DVE, instead=f"{_NO_MODULO} trunc(x / y) {_FROM}"),
         AluOperation("power", arithmetic, _power, (Engine.GPSIMD,)),
-        AluOperation("rsqrt", arithmetic, _reciprocal_root, (Engine.GPSIMD, Engine.SCALAR)),
+        AluOperation("rsqrt", arithmetic, _reciprocal_root, (Engine.GPSIMD, Engine.SCALAR), unary=True),
+        AluOperation("abs", arithmetic, _unary(np.abs), _DVE, unary=True),
+        AluOperation("reciprocal", arithmetic, _unary(_one_over), _DVE, unary=True),
+        AluOperation("square", arithmetic, _unary(np.square), _DVE, unary=True, core_generation=4),
+        AluOperation("relu", arithmetic, _unary(_relu), _DVE, unary=True, core_generation=4),
+        AluOperation("abs_max", arithmetic, _largest_magnitude, _DVE, core_generation=4),
+        AluOperation("abs_min", arithmetic, _least_magnitude, _DVE, core_generation=4),
+        AluOperation("invert", bitvec, _unary(np.invert), _BITS, unary=True),
         AluOperation("bitwise_and", bitvec, np.bitwise_and, _BITS, True),
         AluOperation("bitwise_or", bitvec, np.bitwise_or, _BITS, True),
         AluOperation("bitwise_xor", bitvec, np.bitwise_xor, _BITS, True),
@@ -116,9 +156,5 @@ def gives_bits(attributes: Mapping[str, object]) -> bool:
     return last in ALU and ALU[last].kind is AluKind.BITVEC
 
 
-ABSENT: Mapping[str, str] = {
-    "divide": "multiply by nl.reciprocal(y), or by 1 / y where y is a Python number",
-    "mod": "no engine has a modulo: compute x - y * floor(x / y) from reciprocal, multiply and subtract",
-    "fmod": "no engine has a modulo: compute x - y * trunc(x / y) from reciprocal, multiply and subtract",
-}
+ABSENT: Mapping[str, str] = {name: row.instead for name, row in ALU.items() if row.instead}
 """Operations that NKI names but no engine has, with what to do instead."""

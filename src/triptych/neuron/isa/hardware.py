@@ -17,6 +17,8 @@ class Space(Enum):
     HBM = "hbm"
     SBUF = "sbuf"
     PSUM = "psum"
+    ENGINE = "engine"
+    """An engine's own registers: no memory, and no part of any capacity."""
 
     @property
     def on_chip(self) -> bool:

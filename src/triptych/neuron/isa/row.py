@@ -5,7 +5,7 @@
         return {"dst": np.sort(widen(operands.flat("src")), axis=1)[:, :-9:-1]}
 
 Everything that knows instructions reads the table: verification, execution, counting, the documentation's list, and
-the author's function (`languages/nki/isa_function.py`).
+the author's function (`languages/nki/isa_functions/function.py`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triptych.core.checks import COMPILER
+from triptych.core.dtypes import DType
 from triptych.core.errors import NkiError, NkiLimitError
+from triptych.core.launches import Finding
 from triptych.neuron.isa.hardware import Engine, Hardware, Space
 from triptych.neuron.isa.trace import AttributeValue, Instruction, Region, Tensor
 
 ON_CHIP = frozenset({Space.SBUF, Space.PSUM})
 SBUF = frozenset({Space.SBUF})
 PSUM = frozenset({Space.PSUM})
+ENGINE = frozenset({Space.ENGINE})
 
 Attributes = Mapping[str, AttributeValue]
 """Values by name, as an instruction has them."""
@@ -35,12 +39,28 @@ Meaning = Callable[["Values", Attributes], Mapping[str, NDArray[Any]]]
 class Values:
     """The data of an instruction's operands: arrays shaped [partitions, …], immediates as float64 without axes."""
 
-    __slots__ = ("_by_name", "_shapes")
+    __slots__ = ("_by_name", "_dtypes", "_shapes", "notes", "others", "program")
 
-    def __init__(self, by_name: Mapping[str, NDArray[Any] | float], shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """The inputs by name, and the shapes of all regions."""
+    def __init__(
+        self,
+        by_name: Mapping[str, NDArray[Any] | float],
+        shapes: Mapping[str, tuple[int, ...]],
+        dtypes: Mapping[str, DType],
+        program: int = 0,
+    ) -> None:
+        """The inputs by name, and the shapes and the dtypes of all regions, of one program of the grid."""
         self._by_name = by_name
         self._shapes = shapes
+        self._dtypes = dtypes
+        self.program = program
+        self.others: Sequence[Values] = ()
+        """Of a meeting the values of all programs that take part, this one's too."""
+        self.notes: list[str] = []
+        """What a meaning saw: indices that are outside of a tile."""
+
+    def dtype(self, name: str) -> DType:
+        """The dtype of an operand, an output too."""
+        return self._dtypes[name]
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of an operand, an output too."""
@@ -76,6 +96,23 @@ class Flow(Enum):
     CONSTANT = "none"
 
 
+class Effect(Enum):
+    """What executors do for an instruction besides its meaning."""
+
+    COMPUTE = 0
+    """Nothing: the meaning is all."""
+    BEGIN_COUNTED = 1
+    """Begins a loop over an index; the executor keeps the index within the bounds."""
+    BEGIN_WHILE = 2
+    """Begins a loop that lasts while a register is not 0."""
+    END = 3
+    """Ends the innermost loop."""
+    PRINT = 4
+    """Writes an operand to the output of the launch."""
+    MEET = 5
+    """Waits for the same instruction of other programs; the meaning sees the values of all of them."""
+
+
 class Cost(Enum):
     """Classes of execution time, with the cycles of the executing engine; N is the free size, P the partitions.
 
@@ -92,6 +129,8 @@ class Cost(Enum):
     AGGREGATION = "max(64, 13 N / 3)"
     MATMUL = "max(min(64, M), N), 4 times that for float32"
     TRANSPOSE = "max(P, min(64, N))"
+    SEARCH = "4 N + K"
+    CONTROL = "the engines' sequencers: none of the pipelines"
     GPSIMD = "150 + N"
     UNPUBLISHED = "not published"
     DMA = "start-up and bytes over the DMA engines' bandwidth"
@@ -112,8 +151,15 @@ class OperandRule:
     """The dtypes that it may have; none named: all."""
     free: tuple[int, int] | None = None
     """The least and the most elements of a partition."""
+    any_start: bool = False
+    """Whether it may begin at any partition, whatever the engine asks of others."""
     selects: bool = False
     """Whether its values decide which elements of the other operands are taken (`Flow.SELECTION`)."""
+
+    @property
+    def state(self) -> bool:
+        """Whether it stands for registers of the engine, which no author names."""
+        return self.spaces == ENGINE and self.written and self.optional
 
     @property
     def fixed(self) -> bool:
@@ -140,9 +186,11 @@ def output(
     return OperandRule(name, spaces, True, False, optional, False, dtypes, _range(free))
 
 
-def updated(name: str, spaces: frozenset[Space] = ON_CHIP) -> OperandRule:
+def updated(
+    name: str, spaces: frozenset[Space] = ON_CHIP, *, dtypes: tuple[str, ...] = (), any_start: bool = False
+) -> OperandRule:
     """An operand that is read and written."""
-    return OperandRule(name, spaces, written=True)
+    return OperandRule(name, spaces, written=True, dtypes=dtypes, any_start=any_start)
 
 
 def tile(
@@ -152,19 +200,35 @@ def tile(
     dtypes: tuple[str, ...] = (),
     free: Free = None,
     selects: bool = False,
+    any_start: bool = False,
 ) -> OperandRule:
     """An operand that is read; `free` elements a partition, or (least, most)."""
-    return OperandRule(name, spaces, dtypes=dtypes, free=_range(free), selects=selects)
+    return OperandRule(name, spaces, dtypes=dtypes, free=_range(free), selects=selects, any_start=any_start)
 
 
-def number(name: str) -> OperandRule:
+def optional_tile(name: str, spaces: frozenset[Space] = ON_CHIP) -> OperandRule:
+    """An operand that is read where it is given."""
+    return OperandRule(name, spaces, optional=True)
+
+
+def named(name: str, spaces: frozenset[Space]) -> OperandRule:
+    """An operand of which nothing is read or written: the instruction is about it."""
+    return OperandRule(name, spaces, read=False)
+
+
+def number(name: str, *, optional: bool = False) -> OperandRule:
     """An input that is an immediate number, never a tile."""
-    return OperandRule(name, frozenset(), immediate=True)
+    return OperandRule(name, frozenset(), optional=optional, immediate=True)
 
 
-def tile_or_number(name: str, *, optional: bool = False) -> OperandRule:
+def tile_or_number(name: str, *, optional: bool = False, spaces: frozenset[Space] = ON_CHIP) -> OperandRule:
     """An input that may be an immediate number."""
-    return OperandRule(name, ON_CHIP, optional=optional, immediate=True)
+    return OperandRule(name, spaces, optional=optional, immediate=True)
+
+
+def state(name: str, free: Free = 1) -> OperandRule:
+    """Registers of the engine that the instruction reads and leaves changed, of all its lanes that take part."""
+    return OperandRule(name, ENGINE, written=True, optional=True, free=_range(free))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +264,19 @@ class Subject:
     hardware: Hardware
     generation: str
     """Of the language: `beta1` or `current`."""
+
+    notices: list[Finding] | None = None
+    """Collects what AWS's compiler refuses and its simulator does not; None: that is refused here too."""
+
+    def breach(self, error: NkiError) -> None:
+        """A rule of AWS's compiler that the data could be computed without.
+
+        Raises:
+            NkiError: the error, unless the trace is lenient: then it is a finding.
+        """
+        if self.notices is None:
+            raise error
+        self.notices.append(Finding.of(COMPILER, error.message, self.instruction.where))
 
     def region(self, name: str) -> Region | None:
         """The operand, None where it is an immediate or absent."""
@@ -252,6 +329,9 @@ class Row:
     """Whether the output may be added to what a matmul left in PSUM."""
     core_generation: int
     """The first generation of NeuronCore that has it."""
+    effect: Effect
+    moves_bits: bool
+    """Whether its operands may be packed (x4): they are moved as they are, between tensors of one dtype."""
 
     def rule(self, name: str) -> OperandRule | None:
         """The rule of an operand."""
@@ -275,6 +355,8 @@ def row(
     flops: FloatingWork = no_work,
     accumulates: bool = False,
     core_generation: int = 2,
+    effect: Effect = Effect.COMPUTE,
+    moves_bits: bool = False,
 ) -> Callable[[Meaning], Meaning]:
     """Put a row into the table; the decorated function is its meaning.
 
@@ -297,6 +379,8 @@ def row(
             flops=flops,
             accumulates=accumulates,
             core_generation=core_generation,
+            effect=effect,
+            moves_bits=moves_bits,
         )
         return meaning
 

@@ -35,11 +35,14 @@ def same_elements(first: str, *others: str) -> Check:
         expected = subject.instruction.region(first).free
         for name, region in _regions(subject, others):
             if region.free != expected:
-                raise subject.refuse(
+                error = subject.refuse(
                     f"'{first}' free total elements {expected} != '{name}' free total elements {region.free} "
                     f"({subject.describe(name)} has the shape {list(region.shape)})",
                     "tiles are not broadcast: nisa.tensor_scalar takes an operand of one element a partition",
                 )
+                if region.free != 1 or subject.row.rule(name) is None:
+                    raise error
+                subject.breach(error)
 
     return check
 
@@ -80,9 +83,11 @@ def not_both_in_psum(first: str, second: str) -> Check:
     def check(subject: Subject) -> None:
         names = [name for name in (first, second) if subject.region(name) is not None]
         if len(names) == 2 and all(subject.tensor(name).space is Space.PSUM for name in names):
-            raise subject.refuse(
-                f"{subject.describe(first)} and {subject.describe(second)} both lie in PSUM",
-                "copy one of them to SBUF first: nisa.tensor_copy",
+            subject.breach(
+                subject.refuse(
+                    f"{subject.describe(first)} and {subject.describe(second)} both lie in PSUM",
+                    "copy one of them to SBUF first: nisa.tensor_copy",
+                )
             )
 
     return check
@@ -104,6 +109,17 @@ def same_dtype(first: str, second: str) -> Check:
     return check
 
 
+def packed_alike(subject: Subject) -> None:
+    """Packed elements (x4) are moved between tensors of one dtype, and set to 0: nothing converts them."""
+    regions = [name for name in ("dst", "src") if subject.region(name) is not None]
+    dtypes = {subject.tensor(name).dtype for name in regions}
+    if len(dtypes) > 1 and any(one.packed for one in dtypes):
+        raise subject.refuse(
+            f"{subject.describe('src')} is {subject.tensor('src').dtype.label}, {subject.describe('dst')} is "
+            f"{subject.tensor('dst').dtype.label}: packed elements are not converted"
+        )
+
+
 def alu_operation(subject: Subject, attribute: str) -> AluOperation:
     """The operation that an attribute names.
 
@@ -113,9 +129,12 @@ def alu_operation(subject: Subject, attribute: str) -> AluOperation:
     """
     name = str(subject.instruction.attributes[attribute])
     if name in ABSENT:
-        raise subject.refuse(f"'{name}' has no hardware instruction", ABSENT[name])
+        subject.breach(subject.refuse(f"'{name}' has no hardware instruction", ABSENT[name]))
     if name not in ALU:
         raise UnknownName.of("operation", name, ALU, subject.instruction.where)
+    first, target = ALU[name].core_generation, subject.hardware
+    if target.core_generation < first:
+        raise subject.refuse(f"'{name}' needs NeuronCore-v{first} (gen{first}) or later; {target.target} is older")
     return ALU[name]
 
 

@@ -13,7 +13,16 @@ from triptych.core.errors import PlanError, TriptychError
 from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.neuron.isa.hardware import Engine, Space
-from triptych.neuron.isa.trace import AttributeValue, Instruction, Operand, Region, Tensor, Trace
+from triptych.neuron.isa.trace import (
+    AttributeValue,
+    Dynamic,
+    Indexing,
+    Instruction,
+    Operand,
+    Region,
+    Tensor,
+    Trace,
+)
 
 SCHEMA = "triptych.neuron-trace/1"
 
@@ -33,6 +42,7 @@ def to_json(trace: Trace) -> str:
         "outputs": trace.outputs,
         "programs": programs,
         "notices": [_notice(finding, files) for finding in trace.notices],
+        "lenient": trace.lenient,
         "files": list(files),
     }
     return json.dumps(document, separators=(",", ":"), allow_nan=False)
@@ -59,6 +69,7 @@ def from_json(text: str) -> Trace:
             _integers(document["outputs"]),
             tuple(tuple(_read_instruction(row, files) for row in program) for program in document["programs"]),
             tuple(_read_notice(row, files) for row in document["notices"]),
+            bool(document["lenient"]),
         )
     except (LookupError, TypeError, ValueError, OverflowError, RecursionError, AttributeError, TriptychError) as error:
         if isinstance(error, PlanError):
@@ -93,15 +104,29 @@ def _read_instruction(row: list[Any], files: list[str]) -> Instruction:
 
 def _operand(operand: Operand) -> object:
     if isinstance(operand, Region):
-        return {"tensor": operand.tensor, "offset": operand.offset, "pattern": operand.pattern}
+        row: dict[str, object] = {"tensor": operand.tensor, "offset": operand.offset, "pattern": operand.pattern}
+        one = operand.dynamic
+        if one is not None:
+            row["dynamic"] = [one.kind.value, _operand(one.index), one.step, one.extent, one.skip]
+        return row
     return _value(operand)
+
+
+def _read_dynamic(row: list[Any] | None) -> Dynamic | None:
+    if row is None:
+        return None
+    kind, index, step, extent, skip = row
+    region = _read_operand(index)
+    if not isinstance(region, Region) or region.dynamic is not None:
+        raise PlanError("a damaged Neuron trace: a dynamic index is no plain region")
+    return Dynamic(Indexing(kind), region, int(step), int(extent), bool(skip))
 
 
 def _read_operand(row: object) -> Operand:
     if isinstance(row, Mapping) and "tensor" in row:
         fields = cast("Mapping[str, Any]", row)
         pattern = tuple((int(step), int(count)) for step, count in fields["pattern"])
-        return Region(int(fields["tensor"]), int(fields["offset"]), pattern)
+        return Region(int(fields["tensor"]), int(fields["offset"]), pattern, _read_dynamic(fields.get("dynamic")))
     return float(cast("float", _read_value(cast("object", row))))
 
 
@@ -138,9 +163,12 @@ def _tensor(tensor: Tensor, files: dict[str, int]) -> dict[str, Any]:
         "origin": tensor.origin,
         "zeroed": tensor.zeroed,
         "shared": tensor.shared,
+        "start": tensor.start,
+        "blocks": tensor.blocks if tensor.blocks > 1 else 0,
     }
     optional["where"] = tensor.where and _place(tensor.where, files)
-    return row | {name: value for name, value in optional.items() if value}
+    row |= {name: value for name, value in optional.items() if value}
+    return row | {name: value for name in ("alias", "address") if (value := getattr(tensor, name)) is not None}
 
 
 def _read_tensor(row: Mapping[str, Any], files: list[str]) -> Tensor:
@@ -156,6 +184,10 @@ def _read_tensor(row: Mapping[str, Any], files: list[str]) -> Tensor:
         bool(row.get("zeroed", False)),
         bool(row.get("shared", False)),
         _read_place(row["where"], files) if "where" in row else None,
+        int(row["alias"]) if "alias" in row else None,
+        int(row["address"]) if "address" in row else None,
+        int(row.get("start", 0)),
+        int(row.get("blocks", 1)),
     )
 
 

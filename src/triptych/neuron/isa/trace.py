@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from math import prod
 
 from triptych.core.dtypes import DType
@@ -41,6 +42,14 @@ class Tensor:
     """HBM that the kernel declares and all programs of the grid see; its contents start undefined."""
     where: SourceLocation | None = None
     """The line that declares it, of such HBM only."""
+    alias: int | None = None
+    """The tensor whose bytes it views in another dtype; its partitions are that one's."""
+    address: int | None = None
+    """The byte of each partition at which the author placed it; None where that is left to the compiler."""
+    start: int = 0
+    """The partition of its first row, 0 unless the author placed it elsewhere."""
+    blocks: int = 1
+    """The equal parts of a partition (Beta 1's block dimensions) that may lie apart, and live while they are used."""
 
     @property
     def size(self) -> int:
@@ -63,6 +72,7 @@ class Region:
     tensor: int
     offset: int
     pattern: Pattern
+    dynamic: Dynamic | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -94,6 +104,32 @@ class Region:
         return low, high
 
 
+class Indexing(Enum):
+    """How indices that are known only when the trace runs choose the elements of a region."""
+
+    SCALAR = "scalar"
+    """One index moves the whole region."""
+    ROWS = "rows"
+    """An index for each place along the first axis, in the place of that axis' own step."""
+    COLUMNS = "columns"
+    """Indices into the free dimension, for all partitions of a group: number i of a group lies in its partition i
+    modulo the group's size, in column i divided by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """Where the indices of a region lie, and what they mean."""
+
+    kind: Indexing
+    index: Region
+    step: int
+    """Elements of the region's tensor that an index of 1 stands for."""
+    extent: int
+    """Indices are 0 to extent - 1."""
+    skip: bool = False
+    """Whether what an index outside of that names is left out; else it is a fault."""
+
+
 Operand = Region | float
 
 
@@ -113,6 +149,14 @@ class Instruction:
         assert isinstance(operand, Region), name
         return operand
 
+    def regions(self) -> Iterator[Region]:
+        """All regions that it reads or writes, those of dynamic indices too."""
+        for operand in self.operands.values():
+            if isinstance(operand, Region):
+                yield operand
+                if operand.dynamic is not None:
+                    yield operand.dynamic.index
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
@@ -130,3 +174,5 @@ class Trace:
     """The arguments that the kernel returns."""
     programs: tuple[tuple[Instruction, ...], ...]
     notices: tuple[Finding, ...] = ()
+    lenient: bool = False
+    """Whether what AWS's compiler refuses and its simulator does not was a finding."""

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import UnknownName
+from triptych.core.launches import Finding
+from triptych.neuron.isa.dynamic import check_dynamic, statically
 from triptych.neuron.isa.hardware import Hardware, Space
 from triptych.neuron.isa.row import ROWS, OperandRule, Row, Subject
 from triptych.neuron.isa.trace import Instruction, Region, Tensor
@@ -26,8 +28,16 @@ def find_row(instruction: Instruction) -> Row:
     return found
 
 
-def verify(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware, generation: str) -> None:
+def verify(
+    instruction: Instruction,
+    tensors: Sequence[Tensor],
+    hardware: Hardware,
+    generation: str,
+    notices: list[Finding] | None = None,
+) -> None:
     """Check operands, engine, spaces, bounds, partitions, and the row's own rules.
+
+    `notices` collects what AWS's compiler refuses and its simulator does not; None: it is refused.
 
     Raises:
         NkiLimitError: for a size or a place that the hardware does not have.
@@ -35,7 +45,7 @@ def verify(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardwa
         UnknownName: for an instruction, operand, attribute or operation that there is not.
         TypeError: for an attribute of a type that no language records.
     """
-    subject = Subject(instruction, find_row(instruction), tensors, hardware, generation)
+    subject = Subject(instruction, find_row(instruction), tensors, hardware, generation, notices)
     _check_names(subject)
     _check_attributes(subject)
     for rule in subject.row.operands:
@@ -90,13 +100,16 @@ def _check_region(subject: Subject, rule: OperandRule, region: Region) -> None:
         expected = sorted(allowed.value for allowed in rule.spaces)
         raise subject.refuse(f"{rule.name} must be in {expected}, got {space.value} ({subject.describe(rule.name)})")
     _check_values(subject, rule, region)
+    if region.dynamic is not None:
+        check_dynamic(subject, rule, region, region.dynamic)
+        region = statically(region)
     engine = subject.instruction.engine
     if space is Space.PSUM and not engine.facts.reaches_psum:
         raise subject.refuse(
             f"{subject.describe(rule.name)} lies in PSUM, which the {engine.value} engine cannot reach"
         )
     if space.on_chip:
-        _check_tile(subject, rule.name, region)
+        _check_tile(subject, rule, region)
     else:
         _check_bounds(subject, rule.name, region)
 
@@ -104,10 +117,15 @@ def _check_region(subject: Subject, rule: OperandRule, region: Region) -> None:
 def _check_values(subject: Subject, rule: OperandRule, region: Region) -> None:
     """The dtype and the elements a partition that the row asks for."""
     dtype = subject.tensors[region.tensor].dtype
+    if dtype.packed and dtype.name not in rule.dtypes and not subject.row.moves_bits:
+        raise subject.refuse(
+            f"{subject.describe(rule.name)} is {dtype}, four numbers packed into one element, which only "
+            "nisa.quantize_mx, nisa.nc_matmul_mx and copies between tensors of one dtype take"
+        )
     if rule.dtypes and dtype.name not in rule.dtypes:
-        *others, last = [str(DTYPES[name].numpy) for name in rule.dtypes]
+        *others, last = [DTYPES[name].label for name in rule.dtypes]
         expected = f"{', '.join(others)} or {last}" if others else last
-        raise subject.refuse(f"{subject.describe(rule.name)} is {dtype.numpy}; expected {expected}")
+        raise subject.refuse(f"{subject.describe(rule.name)} is {dtype.label}; expected {expected}")
     if rule.free is not None and not rule.free[0] <= region.free <= rule.free[1]:
         least, most = rule.free
         expected = f"exactly {least}" if least == most else f"{least} to {most}"
@@ -123,7 +141,8 @@ def _check_bounds(subject: Subject, name: str, region: Region) -> None:
         raise subject.exceed(f"{subject.describe(name)} is accessed at elements {low} to {high}; it has {size}")
 
 
-def _check_tile(subject: Subject, name: str, region: Region) -> None:
+def _check_tile(subject: Subject, rule: OperandRule, region: Region) -> None:
+    name = rule.name
     limit = subject.hardware.partitions
     if region.partitions > limit:
         raise subject.exceed(
@@ -141,8 +160,8 @@ def _check_tile(subject: Subject, name: str, region: Region) -> None:
             "the first axis of an on-chip tile walks the partitions, the others stay inside one",
         )
     _check_free_axes(subject, name, region)
-    if not subject.instruction.engine.facts.starts_anywhere:
-        _check_start(subject, name, region, region.offset // free)
+    if not rule.any_start and not subject.instruction.engine.facts.starts_anywhere:
+        _check_start(subject, name, region, subject.tensors[region.tensor].start + region.offset // free)
 
 
 def _check_free_axes(subject: Subject, name: str, region: Region) -> None:
@@ -172,8 +191,10 @@ def _check_start(subject: Subject, name: str, region: Region, start: int) -> Non
     partitions = region.partitions
     starts = (0,) if partitions > 64 else (0, 64) if partitions > 32 else (0, 32, 64, 96)
     if start not in starts:
-        raise subject.exceed(
-            f"invalid access of {partitions} partitions starting at partition {start} by {subject.describe(name)}; "
-            f"so many may start at {', '.join(map(str, starts))}",
-            "move the data with nisa.dma_copy, which reaches any partition",
+        subject.breach(
+            subject.exceed(
+                f"invalid access of {partitions} partitions starting at partition {start} by {subject.describe(name)}; "
+                f"so many may start at {', '.join(map(str, starts))}",
+                "move the data with nisa.dma_copy, which reaches any partition",
+            )
         )

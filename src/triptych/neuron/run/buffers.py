@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,23 +28,76 @@ class Shadow:
     @classmethod
     def of(cls, size: int, programs: int) -> Shadow:
         """The shadow of `size` bytes that none of so many programs has touched."""
-        return cls(np.zeros(size, np.uint8), np.zeros(size, np.min_scalar_type(programs)))
+        return cls(np.zeros(size, np.uint8), np.zeros(size, np.min_scalar_type(programs + 1)))
+
+    def synchronise(self) -> None:
+        """The programs met: what was stored before is no race with what comes."""
+        self.stores[self.stores != 0] = np.iinfo(self.stores.dtype).max
 
 
-def region_view(
-    data: Bytes, base: int, item: int, dtype: np.dtype[Any] | type[np.generic], region: Region
-) -> NDArray[Any]:
-    """A region of `data`: elements of `item` bytes, the tensor's element 0 at byte `base`. numpy checks the bounds."""
-    strides = tuple(step * item for step, _ in region.pattern)
-    return np.ndarray(region.shape, dtype, buffer=data, offset=base + region.offset * item, strides=strides)
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """Elements of a tensor that indices chose: their offsets, in the shape of the region, and which are inside of it.
+
+    What is outside has an offset of 0 and is neither read nor written.
+    """
+
+    offsets: NDArray[np.int64]
+    valid: NDArray[np.bool_] | None = None
+    """None: all."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The counts of all axes."""
+        return self.offsets.shape
+
+    @property
+    def size(self) -> int:
+        """Elements visited."""
+        return self.offsets.size
 
 
-def stamps_view(stamps: NDArray[Any], base: int, item: int, region: Region) -> NDArray[Any]:
-    """The stamps of a region's bytes, those of an element of `item` bytes along a last axis."""
-    width = stamps.itemsize
-    strides = (*(step * item * width for step, _ in region.pattern), width)
-    offset = (base + region.offset * item) * width
-    return np.ndarray((*region.shape, item), stamps.dtype, buffer=stamps, offset=offset, strides=strides)
+Place = Region | Scattered
+"""Where the elements of an operand lie once its indices are known."""
+
+
+def _strided(data: NDArray[Any], base: int, place: Region, width: int) -> NDArray[Any]:
+    """The `width` items of each element of a region of one-dimensional data, along a last axis."""
+    item = data.itemsize
+    strides = (*(step * width * item for step, _ in place.pattern), item)
+    offset = (base + place.offset * width) * item
+    return np.ndarray((*place.shape, width), data.dtype, buffer=data, offset=offset, strides=strides)
+
+
+def taken(data: NDArray[Any], base: int, place: Place, width: int) -> NDArray[Any]:
+    """The `width` items of each element of a place, along a last axis; numpy checks the bounds."""
+    if isinstance(place, Region):
+        return _strided(data, base, place, width)
+    return data[base + place.offsets[..., np.newaxis] * width + np.arange(width)]
+
+
+def put(data: NDArray[Any], base: int, place: Place, width: int, items: object) -> None:
+    """Write what `taken` gives; what lies outside is left out."""
+    if isinstance(place, Region):
+        _strided(data, base, place, width)[...] = items
+        return
+    where = base + place.offsets[..., np.newaxis] * width + np.arange(width)
+    given = np.broadcast_to(np.asarray(items), where.shape)
+    if place.valid is not None:
+        where, given = where[place.valid], given[place.valid]
+    data[where] = given
+
+
+@dataclass(slots=True)
+class Marks:
+    """What is known of the bytes of a storage, a mark for every `unit` bytes; views in other dtypes share it."""
+
+    unit: int
+    count: int
+    defined: NDArray[np.bool_] | None = None
+    """Which were written; None once all of them are."""
+    accumulating: NDArray[np.bool_] | None = None
+    """PSUM: which a matmul wrote last, so that the next one adds."""
 
 
 @dataclass(slots=True)
@@ -52,54 +106,104 @@ class Buffer:
 
     tensor: Tensor
     data: Bytes
+    marks: Marks
     base: int = 0
-    defined: NDArray[np.bool_] | None = None
-    """Which elements were written; None once all of them are."""
-    accumulating: NDArray[np.bool_] | None = None
-    """PSUM: which elements a matmul wrote last, so that the next one adds."""
     shadow: Shadow | None = None
     writable: bool = True
 
-    def view(self, region: Region) -> NDArray[Any]:
-        """The elements of a region, as they lie in memory."""
-        dtype = self.tensor.dtype
-        return region_view(self.data, self.base, dtype.bytes, dtype.numpy, region)
+    @property
+    def _units(self) -> int:
+        return self.tensor.dtype.bytes // self.marks.unit
 
-    def defined_view(self, region: Region) -> NDArray[np.bool_] | None:
-        """Which elements of a region were written; None where all were."""
-        if self.defined is None:
+    def _elements(self) -> NDArray[Any]:
+        return np.ndarray((self.tensor.size,), self.tensor.dtype.stored, buffer=self.data, offset=self.base)
+
+    def read(self, place: Place) -> NDArray[Any]:
+        """The elements of a place: a view of them where they lie at equal steps."""
+        return taken(self._elements(), 0, place, 1)[..., 0]
+
+    def write(self, place: Place, values: NDArray[Any]) -> None:
+        """Elements of the tensor's dtype."""
+        put(self._elements(), 0, place, 1, np.broadcast_to(values, place.shape)[..., np.newaxis])
+
+    def defined_view(self, place: Place) -> NDArray[np.bool_] | None:
+        """Which elements of a place were written; None where all were."""
+        if self.marks.defined is None:
             return None
-        flags = region_view(self.defined.view(np.uint8), 0, 1, np.bool_, region)
+        flags = np.asarray(taken(self.marks.defined, 0, place, self._units).all(axis=-1))
         return None if flags.all() else flags
 
-    def mark_defined(self, region: Region, flags: NDArray[np.bool_] | None) -> None:
-        """The region was written; `flags` says which of its elements got a defined value (None: all)."""
-        if self.defined is None:
+    def mark_defined(self, place: Place, flags: NDArray[np.bool_] | None) -> None:
+        """The place was written; `flags` says which of its elements got a defined value (None: all)."""
+        marks = self.marks
+        if marks.defined is None:
             if flags is None:
                 return
-            self.defined = np.ones(self.tensor.size, np.bool_)
-        view = region_view(self.defined.view(np.uint8), 0, 1, np.bool_, region)
-        view[...] = True if flags is None else flags.reshape(view.shape)
-        if flags is None and region.size >= self.tensor.size and self.defined.all():  # a step of 0 repeats elements
-            self.defined = None
+            marks.defined = np.ones(marks.count, np.bool_)
+        put(marks.defined, 0, place, self._units, True if flags is None else flags.reshape(*place.shape, 1))
+        if flags is None and place.size >= self.tensor.size and marks.defined.all():  # a step of 0 repeats elements
+            marks.defined = None
 
-    def accumulating_view(self, region: Region) -> NDArray[np.bool_]:
-        """The accumulation flags of a region of PSUM."""
-        if self.accumulating is None:
-            self.accumulating = np.zeros(self.tensor.size, np.bool_)
-        return region_view(self.accumulating.view(np.uint8), 0, 1, np.bool_, region)
+    def undefined_elements(self) -> int:
+        """How many of its elements have no defined value."""
+        defined = self.marks.defined
+        if defined is None:
+            return 0
+        return int(np.count_nonzero(~defined.reshape(-1, self._units).all(axis=1)))
+
+    def accumulating_view(self, place: Place) -> NDArray[np.bool_]:
+        """Which elements of a place in PSUM a matmul wrote last."""
+        if self.marks.accumulating is None:
+            self.marks.accumulating = np.zeros(self.marks.count, np.bool_)
+        return np.asarray(taken(self.marks.accumulating, 0, place, self._units).all(axis=-1))
+
+    def mark_accumulating(self, place: Place, now: bool) -> None:
+        """A matmul wrote the place, or something else did."""
+        if self.marks.accumulating is None:
+            if not now:
+                return
+            self.marks.accumulating = np.zeros(self.marks.count, np.bool_)
+        put(self.marks.accumulating, 0, place, self._units, now)
+
+    def stamp_load(self, place: Place) -> None:
+        """HBM: the bytes of a place were loaded."""
+        assert self.shadow is not None
+        put(self.shadow.loads, self.base, place, self.tensor.dtype.bytes, 1)
+
+    def store_stamps(self, place: Place) -> NDArray[Any]:
+        """HBM: who stored the bytes of a place last, those of an element along a last axis."""
+        assert self.shadow is not None
+        return taken(self.shadow.stores, self.base, place, self.tensor.dtype.bytes)
+
+    def stamp_store(self, place: Place, stamp: int) -> None:
+        """HBM: the bytes of a place were stored."""
+        assert self.shadow is not None
+        put(self.shadow.stores, self.base, place, self.tensor.dtype.bytes, stamp)
+
+    def alias(self, tensor: Tensor) -> Buffer:
+        """The same bytes as another tensor, in another dtype."""
+        return Buffer(tensor, self.data, self.marks, self.base, self.shadow, self.writable)
 
 
-def new_buffer(tensor: Tensor, programs: int) -> Buffer:
+def units(tensors: Sequence[Tensor]) -> Mapping[int, int]:
+    """For each tensor that has views in other dtypes the bytes of the smallest of their elements."""
+    found: dict[int, int] = {}
+    for one in tensors:
+        if one.alias is not None:
+            least = found.get(one.alias, tensors[one.alias].dtype.bytes)
+            found[one.alias] = min(least, one.dtype.bytes)
+    return found
+
+
+def new_buffer(tensor: Tensor, programs: int, unit: int | None = None) -> Buffer:
     """Memory for a tensor that no argument provides, in a grid of `programs`: undefined, or zero where it says so."""
-    values = np.empty(tensor.size, tensor.dtype.numpy)
+    values = np.empty(tensor.size, tensor.dtype.stored)
     if tensor.zeroed:
         values[...] = 0
     else:
         values[...] = np.nan if tensor.dtype.is_float else _UNDEFINED_INTEGER
-    buffer = Buffer(tensor, values.view(np.uint8))
+    marks = Marks(unit or tensor.dtype.bytes, values.nbytes // (unit or tensor.dtype.bytes))
     if not tensor.zeroed:
-        buffer.defined = np.zeros(tensor.size, np.bool_)
-    if tensor.space is Space.HBM:
-        buffer.shadow = Shadow.of(values.nbytes, programs)
-    return buffer
+        marks.defined = np.zeros(marks.count, np.bool_)
+    shadow = Shadow.of(values.nbytes, programs) if tensor.space is Space.HBM else None
+    return Buffer(tensor, values.view(np.uint8), marks, shadow=shadow)

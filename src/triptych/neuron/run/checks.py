@@ -5,16 +5,18 @@ What AWS's compiler refuses is no check but an error: `neuron/isa/rules.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.checks import INITCHECK, OUTPUTCHECK, PSUMCHECK, RACECHECK, RANGECHECK
+from triptych.core.checks import INITCHECK, MEMCHECK, OUTPUTCHECK, PSUMCHECK, RACECHECK, RANGECHECK
 from triptych.neuron.isa.functions import FUNCTIONS
-from triptych.neuron.isa.trace import Instruction, Region
-from triptych.neuron.run.buffers import Buffer
+from triptych.neuron.isa.row import Values
+from triptych.neuron.isa.rows.scalar import argument
+from triptych.neuron.isa.trace import Instruction
+from triptych.neuron.run.buffers import Buffer, Place
 from triptych.neuron.run.definedness import Flags
 from triptych.neuron.run.findings import Findings
 
@@ -28,16 +30,34 @@ def initcheck(findings: Findings, instruction: Instruction, name: str, defined: 
     findings.add(INITCHECK, message, instruction.where)
 
 
+def indexcheck(findings: Findings, instruction: Instruction, name: str) -> None:
+    """An index, a bound or a condition, of the tensor or register `name`, that nothing has written."""
+    if findings.wants(INITCHECK):
+        message = f"what is accessed, or how often, depends on `{name}`, which was never written"
+        findings.add(INITCHECK, message, instruction.where)
+
+
+def notecheck(findings: Findings, instruction: Instruction, notes: Sequence[str]) -> None:
+    """What the meaning of an instruction saw of its data: indices that are outside of a tile."""
+    for note in notes:
+        findings.add(MEMCHECK, f"{instruction.operation}: {note}", instruction.where)
+
+
 def racecheck(
-    findings: Findings, instruction: Instruction, name: str, program: int, stamps: NDArray[Any], mine: int
+    findings: Findings, instruction: Instruction, name: str, program: int, stamps: NDArray[Any], access: str
 ) -> None:
-    """A store to HBM by one program of several; `stamps` say who stored the elements before, 0 where nobody did."""
-    if findings.wants(RACECHECK) and np.any((stamps != 0) & (stamps != mine)):
-        message = f"program {program} stores to elements of `{name}` that another program of the grid stored"
+    """An access to HBM by one program of several.
+
+    `stamps` say who stored the elements before: 0 nobody, the largest number anybody before the programs last met.
+    """
+    if not findings.wants(RACECHECK):
+        return
+    if np.any((stamps != 0) & (stamps != 1 + program) & (stamps != np.iinfo(stamps.dtype).max)):
+        message = f"program {program} {access} elements of `{name}` that another program of the grid stored"
         findings.add(RACECHECK, message, instruction.where)
 
 
-def psumcheck(findings: Findings, instruction: Instruction, buffer: Buffer, region: Region, flags: Flags) -> None:
+def psumcheck(findings: Findings, instruction: Instruction, buffer: Buffer, place: Place, flags: Flags) -> None:
     """A product on its way to PSUM; `flags` mark the elements that products before it have written."""
     if flags.all() or not findings.wants(PSUMCHECK):
         return
@@ -46,26 +66,24 @@ def psumcheck(findings: Findings, instruction: Instruction, buffer: Buffer, regi
     if asked is True and not buffer.tensor.zeroed:
         message = f"accumulates onto elements of `{name}` that no matmul has written: undefined on the hardware"
         findings.add(PSUMCHECK, message, instruction.where)
-    if asked is None and _holds_numbers(buffer, region, flags):
+    if asked is None and _holds_numbers(buffer, place, flags):
         message = f"the first matmul onto `{name}` replaces what another engine wrote: undefined on the hardware"
         findings.add(PSUMCHECK, message, instruction.where)
 
 
-def _holds_numbers(buffer: Buffer, region: Region, flags: Flags) -> bool:
+def _holds_numbers(buffer: Buffer, place: Place, flags: Flags) -> bool:
     """Whether an engine other than the Tensor engine has put something other than zeros there."""
-    defined = buffer.defined_view(region)
-    known = np.ones(region.shape, np.bool_) if defined is None else defined
-    return bool(np.any(known & ~flags & (buffer.view(region) != 0)))
+    defined = buffer.defined_view(place)
+    known = np.ones(place.shape, np.bool_) if defined is None else defined
+    return bool(np.any(known & ~flags & (buffer.read(place) != 0)))
 
 
-def rangecheck(findings: Findings, instruction: Instruction, inputs: Mapping[str, NDArray[Any] | float]) -> None:
+def rangecheck(findings: Findings, instruction: Instruction, inputs: Values) -> None:
     """An instruction about to run; its function's arguments may be outside what the Scalar engine approximates."""
     function = FUNCTIONS.get(str(instruction.attributes.get("function")))
-    if function is None or function.valid is None or "bias" in inputs or "scale" in inputs:
+    if function is None or function.valid is None or "imm0" in inputs or not findings.wants(RANGECHECK):
         return
-    if not findings.wants(RANGECHECK):
-        return
-    data = np.abs(np.asarray(inputs["data"], np.float32))
+    data = np.abs(argument(inputs))
     low, high = function.valid
     outside = ((data < low) & (data != 0)) | (data > high)
     if outside.any():
@@ -78,8 +96,7 @@ def outputcheck(findings: Findings, outputs: Iterable[Buffer]) -> None:
     if not findings.wants(OUTPUTCHECK):
         return
     for output in outputs:
-        defined, tensor = output.defined, output.tensor
-        missing = 0 if defined is None else int(defined.size - np.count_nonzero(defined))
+        tensor, missing = output.tensor, output.undefined_elements()
         if missing:
             message = f"{missing} of {tensor.size} elements of the output `{tensor.name}` have no defined value"
             findings.add(OUTPUTCHECK, message, tensor.where)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from triptych.core.dtypes import DType
 from triptych.neuron.isa.row import Attributes, Flow, Row, Values
 
 Flags = NDArray[np.bool_]
@@ -47,8 +49,8 @@ def _column(inputs: FlagsByName, shape: Shape) -> Flags:
 
 
 def _contraction(inputs: FlagsByName, shape: Shape) -> Flags:
-    stationary = np.asarray(_rows(inputs["stationary"]).all(axis=0))
-    moving = np.asarray(_rows(inputs["moving"]).all(axis=0))
+    stationary = np.asarray(inputs["stationary"].reshape(-1, shape[0]).all(axis=0))
+    moving = np.asarray(inputs["moving"].reshape(-1, prod(shape[1:])).all(axis=0))
     return (stationary[:, np.newaxis] & moving).reshape(shape)
 
 
@@ -67,36 +69,44 @@ _FLOWS: Mapping[Flow, Callable[[FlagsByName, Shape], Flags]] = {
 }
 
 
-def _selection(
-    row: Row, attributes: Attributes, values: InputsByName, inputs: FlagsByName, shapes: Mapping[str, Shape]
-) -> Flags:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an instruction was given: its inputs, numbers too, their flags, and the shapes and dtypes of all tiles."""
+
+    values: InputsByName
+    flags: Mapping[str, Flags | None]
+    shapes: Mapping[str, Shape]
+    dtypes: Mapping[str, DType]
+
+
+def _selection(row: Row, attributes: Attributes, given: Given, inputs: FlagsByName) -> Flags:
     """The flags of `dst`: those of the element that the meaning takes, where what selects it is defined."""
     selecting = {rule.name for rule in row.operands if rule.selects}
-    moved = {one: value if one in selecting else inputs.get(one, 1.0) for one, value in values.items()}
-    taken = np.asarray(row.meaning(Values(moved, shapes), attributes)["dst"] != 0).reshape(shapes["dst"])
-    return np.logical_and.reduce([taken, *(_fit(inputs[one], shapes["dst"]) for one in selecting)])
+    moved = {one: value if one in selecting else inputs.get(one, 1.0) for one, value in given.values.items()}
+    made = row.meaning(Values(moved, given.shapes, given.dtypes), attributes)["dst"]
+    shape = given.shapes["dst"]
+    taken = np.asarray(made != 0).reshape(shape)
+    return np.logical_and.reduce([taken, *(_fit(inputs[one], shape) for one in selecting if one in inputs)])
 
 
-def propagate(
-    row: Row,
-    attributes: Attributes,
-    values: InputsByName,
-    inputs: Mapping[str, Flags | None],
-    shapes: Mapping[str, Shape],
-    name: str,
-) -> Flags | None:
-    """The flags of the output `name`; None where every input is defined everywhere (a None of its own).
+def flags_of_meeting(flags: Mapping[str, Flags | None], shapes: Mapping[str, Shape]) -> Mapping[str, Flags]:
+    """The flags of all inputs, as arrays."""
+    return {name: np.ones(shapes[name], np.bool_) if one is None else one for name, one in flags.items()}
 
-    `values` are the inputs, numbers too, and `shapes` those of all tiles. An instruction that only moves data moves
-    the flags in the same way.
+
+def propagate(row: Row, attributes: Attributes, given: Given, name: str) -> Flags | None:
+    """The flags of the output `name`; None where every input is defined everywhere.
+
+    An instruction that only moves data moves the flags in the same way.
     """
-    if all(flags is None for flags in inputs.values()):
+    if all(flags is None for flags in given.flags.values()):
         return None
-    filled = {one: np.ones(shapes[one], np.bool_) if flags is None else flags for one, flags in inputs.items()}
+    shapes = given.shapes
+    filled = {one: np.ones(shapes[one], np.bool_) if flags is None else flags for one, flags in given.flags.items()}
     if row.flow is Flow.MOVEMENT:
-        result = row.meaning(Values(filled, shapes), attributes)[name].reshape(shapes[name])
+        result = row.meaning(Values(filled, shapes, given.dtypes), attributes)[name].reshape(shapes[name])
     elif row.flow is Flow.SELECTION:
-        result = _fit(_selection(row, attributes, values, filled, shapes), shapes[name])
+        result = _fit(_selection(row, attributes, given, filled), shapes[name])
     else:
         result = _FLOWS[row.flow](filled, shapes[name])
     return None if result.all() else result

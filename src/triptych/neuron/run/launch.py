@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 from triptych.core.checks import Check, in_force
 from triptych.core.errors import ArgumentError, LaunchError, NkiLimitError, PlanError
 from triptych.core.handles import Handle, Storage
-from triptych.core.launches import Observed
+from triptych.core.launches import Finding, Observed
+from triptych.core.output import write_output
 from triptych.core.plan import Argument, Launch, LaunchShape, Program
 from triptych.neuron.isa.hardware import Hardware, Space, hardware
 from triptych.neuron.isa.occupancy import peak, verify_capacity
 from triptych.neuron.isa.serialise import from_json
 from triptych.neuron.isa.trace import Tensor, Trace
 from triptych.neuron.isa.verify import verify
-from triptych.neuron.run.buffers import Buffer, Shadow, new_buffer
+from triptych.neuron.run.buffers import Buffer, Marks, Shadow, new_buffer, units
 from triptych.neuron.run.checks import outputcheck
 from triptych.neuron.run.findings import Findings
+from triptych.neuron.run.meetings import run_programs
 from triptych.neuron.run.program import ProgramRun
 from triptych.neuron.run.tally import Tally
 
@@ -52,10 +54,19 @@ def run_launch(
     shared = _bind_arguments(trace, launch.arguments, memory)
     tally, findings = Tally(), Findings(checks, trace.notices)
     with np.errstate(all="ignore"):
-        for index in range(len(trace.programs)):
-            ProgramRun(trace, index, limits, shared, tally, findings).run()
+        runs = [ProgramRun(trace, index, limits, shared, tally, findings) for index in range(len(trace.programs))]
+        try:
+            run_programs(runs, trace.kernel, lambda: _synchronise(shared))
+        finally:
+            write_output("".join(text for run in runs for text in run.printed))
     outputcheck(findings, (shared[index] for index in trace.outputs))
     return Observed(tally.counters(_launch_counters(trace, shared)), tally.lines(), findings.all())
+
+
+def _synchronise(shared: Mapping[int, Buffer]) -> None:
+    """The programs met."""
+    for shadow in {id(one.shadow): one.shadow for one in shared.values() if one.shadow is not None}.values():
+        shadow.synchronise()
 
 
 def full_grid(grid: tuple[int, ...]) -> tuple[int, int, int]:
@@ -80,10 +91,11 @@ def _load(text: str, target: str) -> tuple[Trace, Hardware]:
         raise PlanError(f"a trace of {len(trace.programs)} programs for the grid {trace.grid}")
     try:
         _check_tensors(trace, limits)
+        notices: list[Finding] | None = [] if trace.lenient else None
         for program in trace.programs:
             for instruction in program:
-                verify(instruction, trace.tensors, limits, trace.generation)
-            verify_capacity(program, trace.tensors, limits)
+                verify(instruction, trace.tensors, limits, trace.generation, notices)
+            verify_capacity(program, trace.tensors, limits, notices)
     except (AssertionError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise PlanError(f"a damaged Neuron trace: {type(error).__name__}: {error}") from error
     return trace, limits
@@ -92,10 +104,16 @@ def _load(text: str, target: str) -> tuple[Trace, Hardware]:
 def _check_tensors(trace: Trace, limits: Hardware) -> None:
     for tensor in trace.tensors:
         partitions = limits.partitions if tensor.space.on_chip else 1
+        if tensor.alias is not None:
+            _check_alias(tensor, trace.tensors)
         if not 1 <= tensor.partitions <= partitions or tensor.free < 1:
             raise PlanError(f"tensor `{tensor.name}` has {tensor.partitions} partitions of {tensor.free} elements")
     bound = frozenset(trace.arguments)
-    scratch = [tensor for index, tensor in enumerate(trace.tensors) if index not in bound and not tensor.space.on_chip]
+    scratch = [
+        tensor
+        for index, tensor in enumerate(trace.tensors)
+        if index not in bound and tensor.alias is None and not tensor.space.on_chip
+    ]
     taken = sum(tensor.bytes_per_partition for tensor in scratch)
     if taken > limits.hbm_bytes:
         raise NkiLimitError(f"{taken} bytes of scratch tensors in HBM; the limit is {limits.hbm_bytes} a core")
@@ -106,25 +124,35 @@ def _check_tensors(trace: Trace, limits: Hardware) -> None:
             raise PlanError(f"argument {index} of the trace has not as many strides as axes")
 
 
+def _check_alias(tensor: Tensor, tensors: Sequence[Tensor]) -> None:
+    """A view in another dtype has the memory, the partitions and the bytes of what it views."""
+    assert tensor.alias is not None
+    root = tensors[tensor.alias] if 0 <= tensor.alias < len(tensors) else tensor
+    sizes = (root.space, root.partitions, root.bytes_per_partition)
+    if root.alias is not None or sizes != (tensor.space, tensor.partitions, tensor.bytes_per_partition):
+        raise PlanError(f"tensor `{tensor.name}` is a view of other bytes than it says")
+
+
 def _bind_arguments(trace: Trace, arguments: tuple[Argument, ...], memory: Memory) -> dict[int, Buffer]:
     """Buffers over the caller's memory for the arguments, and new ones for what all programs share."""
     if len(arguments) != len(trace.arguments):
         raise ArgumentError(f"{trace.kernel} takes {len(trace.arguments)} tensors; the launch has {len(arguments)}")
     shadows: dict[Storage, Shadow] = {}
+    unit = units(trace.tensors)
     programs = len(trace.programs)
     buffers: dict[int, Buffer] = {}
     for index, argument in zip(trace.arguments, arguments, strict=True):
         if not isinstance(argument, Handle):
             raise ArgumentError(f"argument `{trace.tensors[index].name}` of {trace.kernel} must be a tensor")
         shadow = shadows.setdefault(argument.storage, Shadow.of(argument.storage.size, programs))
-        buffers[index] = _bind(trace.tensors[index], argument, memory, shadow)
+        buffers[index] = _bind(trace.tensors[index], argument, memory, shadow, unit.get(index))
     for index, tensor in enumerate(trace.tensors):
         if tensor.shared and index not in buffers:
-            buffers[index] = new_buffer(tensor, programs)
+            buffers[index] = new_buffer(tensor, programs, unit.get(index))
     return buffers
 
 
-def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow) -> Buffer:
+def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow, unit: int | None) -> Buffer:
     item = tensor.dtype.bytes
     steps = tuple(
         stride // item if count > 1 else 0 for stride, count in zip(handle.strides, handle.shape, strict=True)
@@ -139,10 +167,10 @@ def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow) -> Buf
     base = handle.offset - tensor.origin * item
     if data is None or base < 0 or base + tensor.size * item > len(data):
         raise ArgumentError(f"argument `{tensor.name}` does not lie within its storage '{handle.storage.name}'")
-    buffer = Buffer(tensor, data, base, shadow=shadow, writable=bool(data.flags.writeable))
+    marks = Marks(unit or item, tensor.size * item // (unit or item))
     if tensor.shared:
-        buffer.defined = np.zeros(tensor.size, np.bool_)
-    return buffer
+        marks.defined = np.zeros(marks.count, np.bool_)
+    return Buffer(tensor, data, marks, base, shadow, bool(data.flags.writeable))
 
 
 def _launch_counters(trace: Trace, shared: Mapping[int, Buffer]) -> dict[str, int]:

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.errors import MemoryFault
+from triptych.core.dtypes import DType
+from triptych.core.errors import BudgetExceeded, MemoryFault
 from triptych.core.memory_access import MemoryAccess
+from triptych.core.settings import settings
 from triptych.neuron.isa.alu import gives_bits
 from triptych.neuron.isa.casts import convert
 from triptych.neuron.isa.hardware import Hardware, Space
-from triptych.neuron.isa.occupancy import lifetimes
-from triptych.neuron.isa.row import ROWS, Row, Values
+from triptych.neuron.isa.loops import loop_ends
+from triptych.neuron.isa.occupancy import lifetimes, roots
+from triptych.neuron.isa.row import ROWS, Effect, Row, Values
 from triptych.neuron.isa.trace import Instruction, Region, Trace
-from triptych.neuron.run.buffers import Buffer, new_buffer, stamps_view
-from triptych.neuron.run.checks import initcheck, psumcheck, racecheck, rangecheck
-from triptych.neuron.run.definedness import Flags, propagate
+from triptych.neuron.run.buffers import Buffer, Place, Scattered, new_buffer, units
+from triptych.neuron.run.checks import indexcheck, initcheck, notecheck, psumcheck, racecheck, rangecheck
+from triptych.neuron.run.definedness import Flags, Given, flags_of_meeting, propagate
 from triptych.neuron.run.findings import Findings
+from triptych.neuron.run.places import place_of
 from triptych.neuron.run.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A program waits at an instruction that others must reach too."""
+
+    instruction: Instruction
+    values: Values
+    flags: Values
+    """Which elements of its inputs are defined."""
+
+
+@dataclass(slots=True)
+class Inputs:
+    """What an instruction reads, and where what it writes lies."""
+
+    values: dict[str, NDArray[Any] | float]
+    flags: dict[str, Flags | None]
+    shapes: dict[str, tuple[int, ...]]
+    dtypes: dict[str, DType]
+    places: dict[str, Place]
 
 
 class ProgramRun:
@@ -40,75 +66,205 @@ class ProgramRun:
         self._program = index
         self._hardware = hardware
         self._buffers = dict(shared)
-        self._shared = frozenset(shared)
+        states = {at for at, one in enumerate(trace.tensors) if one.space is Space.ENGINE and one.zeroed}
+        self._kept = frozenset(shared) | states
+        self._units = units(trace.tensors)
         self._tally = tally
         self._findings = findings
+        self._rounds = 0
+        self.printed: list[str] = []
+        """What it printed."""
 
-    def run(self) -> None:
-        """Execute all instructions; a tile is dropped behind the last that names it."""
+    def run(self) -> Generator[Meeting, Sequence[Meeting]]:
+        """Execute all instructions; a tile is dropped behind the last that names it.
+
+        Yields where it waits for other programs, and goes on with what all of them brought.
+        """
         program = self._trace.programs[self._program]
-        last = lifetimes(program).last
-        for index, instruction in enumerate(program):
-            self._step(instruction, ROWS[instruction.operation])
+        rooted = roots(self._trace.tensors, program)
+        last, ends = lifetimes(rooted).last, loop_ends(program)
+        begins = {end: begin for begin, end in ends.items()}
+        at = 0
+        while at < len(program):
+            instruction = program[at]
+            row = ROWS[instruction.operation]
+            following = at + 1
+            if row.effect in _LOOPS:
+                following = self._loop(instruction, row, at, ends, begins)
+            else:
+                yield from self._step(instruction, row)
             self._tally.add(instruction, self._trace.tensors, self._hardware)
-            for operand in instruction.operands.values():
-                if isinstance(operand, Region) and last[operand.tensor] == index and operand.tensor not in self._shared:
-                    self._buffers.pop(operand.tensor, None)
+            for region in rooted[at].regions():
+                if last[region.tensor] == at and region.tensor not in self._kept:
+                    self._buffers.pop(region.tensor, None)
+            at = following
+
+    def _loop(
+        self, instruction: Instruction, row: Row, at: int, ends: Mapping[int, int], begins: Mapping[int, int]
+    ) -> int:
+        """Where to go on at the begin or the end of a loop."""
+        if row.effect is Effect.END:
+            self._rounds += 1
+            if self._rounds > settings().budget:
+                raise BudgetExceeded(
+                    f"kernel {self._trace.kernel}: its loops ran more than {settings().budget} rounds",
+                    where=instruction.where,
+                    hint="does the condition of a loop ever become 0? TRIPTYCH_BUDGET raises the limit",
+                    kernel=self._trace.kernel,
+                )
+            return begins[at]
+        if row.effect is Effect.BEGIN_WHILE:
+            return at + 1 if self._number(instruction, "condition") else ends[at] + 1
+        region = instruction.region("index")
+        buffer = self._buffer(region)
+        step = instruction.attributes["step"]
+        assert isinstance(step, int)
+        begun = buffer.defined_view(region) is None
+        index = int(buffer.read(region)[0, 0]) + step if begun else self._number(instruction, "lower")
+        if index >= self._number(instruction, "upper"):
+            self._buffers.pop(region.tensor, None)
+            return ends[at] + 1
+        buffer.write(region, np.asarray(index, np.int32))
+        buffer.mark_defined(region, None)
+        return at + 1
+
+    def _number(self, instruction: Instruction, name: str) -> int:
+        """The whole number, or what the register holds, that an operand is."""
+        operand = instruction.operands[name]
+        if not isinstance(operand, Region):
+            return int(operand)
+        buffer = self._buffer(operand)
+        if buffer.defined_view(operand) is not None:
+            indexcheck(self._findings, instruction, buffer.tensor.name)
+        return int(buffer.read(operand)[0, 0])
 
     def _buffer(self, region: Region) -> Buffer:
-        found = self._buffers.get(region.tensor)
+        tensor = self._trace.tensors[region.tensor]
+        root = region.tensor if tensor.alias is None else tensor.alias
+        found = self._buffers.get(root)
         if found is None:
-            found = self._buffers[region.tensor] = new_buffer(
-                self._trace.tensors[region.tensor], len(self._trace.programs)
-            )
-        return found
+            found = new_buffer(self._trace.tensors[root], len(self._trace.programs), self._units.get(root))
+            self._buffers[root] = found
+        return found if tensor.alias is None else found.alias(tensor)
 
-    def _step(self, instruction: Instruction, row: Row) -> None:
-        inputs: dict[str, NDArray[Any] | float] = {}
-        flags: dict[str, Flags | None] = {}
-        shapes: dict[str, tuple[int, ...]] = {}
+    def _place(self, instruction: Instruction, region: Region, *, stores: bool) -> Place:
+        if region.dynamic is None:
+            return region
+        index = self._buffer(region.dynamic.index)
+        if index.defined_view(region.dynamic.index) is not None:
+            indexcheck(self._findings, instruction, index.tensor.name)
+        indices = index.read(region.dynamic.index).astype(np.int64)
+        tensor = self._trace.tensors[region.tensor]
+        return place_of(region, indices, instruction, tensor, self._trace.kernel, stores=stores)
+
+    def _inputs(self, instruction: Instruction, row: Row) -> Inputs:
+        inputs = Inputs({}, {}, {}, {}, {})
         for rule in row.operands:
             operand = instruction.operands.get(rule.name)
             if isinstance(operand, Region):
-                shapes[rule.name] = operand.shape
+                buffer = self._buffer(operand)
+                place = self._place(instruction, operand, stores=rule.written)
+                inputs.shapes[rule.name], inputs.places[rule.name] = operand.shape, place
+                inputs.dtypes[rule.name] = buffer.tensor.dtype
                 if rule.read:
-                    buffer = self._buffer(operand)
-                    self._load(buffer, operand)
-                    inputs[rule.name] = buffer.view(operand)
-                    flags[rule.name] = buffer.defined_view(operand)
+                    self._load(instruction, buffer, place)
+                    inputs.values[rule.name] = buffer.read(place)
+                    inputs.flags[rule.name] = buffer.defined_view(place)
             elif operand is not None:
-                inputs[rule.name] = operand
-        rangecheck(self._findings, instruction, inputs)
-        results = row.meaning(Values(inputs, shapes), instruction.attributes)
-        wanted = [name for name in results if name in shapes]  # others are optional outputs that nobody asked for
-        # Before the first is written: an output may lie where an input does.
-        defined = {name: propagate(row, instruction.attributes, inputs, flags, shapes, name) for name in wanted}
-        for name in wanted:
-            self._write(instruction, row, name, results[name], defined[name])
+                inputs.values[rule.name] = operand
+        return inputs
 
-    def _load(self, buffer: Buffer, region: Region) -> None:
+    def _step(self, instruction: Instruction, row: Row) -> Generator[Meeting, Sequence[Meeting]]:
+        inputs = self._inputs(instruction, row)
+        values = self._values(inputs.values, inputs)
+        rangecheck(self._findings, instruction, values)
+        if row.effect is Effect.MEET:
+            met = yield Meeting(
+                instruction, values, self._values(flags_of_meeting(inputs.flags, inputs.shapes), inputs)
+            )
+            values.others = [one.values for one in met]
+            results = row.meaning(values, instruction.attributes)
+            defined = self._defined_by_meeting(instruction, row, inputs, met, list(results))
+        else:
+            results = row.meaning(values, instruction.attributes)
+            wanted = [name for name in results if name in inputs.shapes]  # nobody asked for the others
+            # Before the first is written: an output may lie where an input does.
+            given = Given(inputs.values, inputs.flags, inputs.shapes, inputs.dtypes)
+            defined = {name: propagate(row, instruction.attributes, given, name) for name in wanted}
+            notecheck(self._findings, instruction, values.notes)
+        if row.effect is Effect.PRINT:
+            shown = np.array2string(values["tensor"], threshold=1 << 16)
+            self.printed.append(f"{instruction.attributes['prefix']}{shown}\n")
+        for name, flags in defined.items():
+            self._write(instruction, row, name, inputs, results[name], flags)
+
+    def _values(self, by_name: Mapping[str, NDArray[Any] | float], inputs: Inputs) -> Values:
+        return Values(by_name, inputs.shapes, inputs.dtypes, self._program)
+
+    def _defined_by_meeting(
+        self, instruction: Instruction, row: Row, inputs: Inputs, met: Sequence[Meeting], names: Sequence[str]
+    ) -> dict[str, Flags | None]:
+        """Which elements of what a meeting gave are defined: what the meaning makes of everybody's flags."""
+        flags = self._values(flags_of_meeting(inputs.flags, inputs.shapes), inputs)
+        flags.others = [one.flags for one in met]
+        attributes = dict(instruction.attributes)
+        if "op" in attributes:
+            attributes["op"] = "minimum"
+        made = row.meaning(flags, attributes)
+        found = {name: np.asarray(made[name] != 0).reshape(inputs.shapes[name]) for name in names}
+        return {name: None if one.all() else one for name, one in found.items()}
+
+    def _load(self, instruction: Instruction, buffer: Buffer, place: Place) -> None:
         if buffer.shadow is not None:
-            item = buffer.tensor.dtype.bytes
-            stamps_view(buffer.shadow.loads, buffer.base, item, region)[...] = 1
+            buffer.stamp_load(place)
+            if len(self._trace.programs) > 1 and buffer.tensor.shared:
+                racecheck(
+                    self._findings, instruction, buffer.tensor.name, self._program, buffer.store_stamps(place), "loads"
+                )
 
     def _write(
-        self, instruction: Instruction, row: Row, name: str, values: NDArray[Any], defined: Flags | None
+        self,
+        instruction: Instruction,
+        row: Row,
+        name: str,
+        inputs: Inputs,
+        values: NDArray[Any],
+        defined: Flags | None,
     ) -> None:
-        region = instruction.region(name)
+        region, place = instruction.region(name), inputs.places[name]
         buffer = self._buffer(region)
-        if buffer.shadow is not None:
-            self._store(instruction, buffer, region, defined)
-        target = buffer.view(region)
         if values.ndim:
-            values = values.reshape(region.shape)
+            values = values.reshape(place.shape)
+        place, values, defined = _without_skipped(place, inputs, values, defined)
+        if buffer.shadow is not None:
+            self._store(instruction, buffer, place, defined)
+        if isinstance(place, Scattered) and name in inputs.values:
+            values = self._repeated(instruction, buffer, place, inputs, values)
         if row.accumulates:
-            values = self._accumulate(instruction, buffer, region, target, values)
+            values = self._accumulate(instruction, buffer, place, values)
         elif buffer.tensor.space is Space.PSUM:
-            buffer.accumulating_view(region)[...] = False
-        target[...] = convert(values, buffer.tensor.dtype, as_bits=gives_bits(instruction.attributes))
-        buffer.mark_defined(region, defined)
+            buffer.mark_accumulating(place, False)
+        buffer.write(place, convert(values, buffer.tensor.dtype, as_bits=gives_bits(instruction.attributes)))
+        buffer.mark_defined(place, defined)
 
-    def _store(self, instruction: Instruction, buffer: Buffer, region: Region, defined: Flags | None) -> None:
+    def _repeated(
+        self, instruction: Instruction, buffer: Buffer, place: Scattered, inputs: Inputs, values: NDArray[Any]
+    ) -> NDArray[Any]:
+        """What is added to elements that indices name several times: all of it where that is atomic, else a finding."""
+        offsets = place.offsets.reshape(-1)
+        unique, first, count = np.unique(offsets, return_inverse=True, return_counts=True)
+        if len(unique) == len(offsets):
+            return values
+        if not instruction.attributes.get("atomic"):
+            note = f"{int(np.count_nonzero(count > 1))} elements of `{buffer.tensor.name}` are named several times"
+            notecheck(self._findings, instruction, [f"{note}: each is read before any is written"])
+            return values
+        old = buffer.read(place).astype(np.float32).reshape(-1)
+        total = old[np.unique(first, return_index=True)[1]]
+        np.add.at(total, first, values.reshape(-1) - old)
+        return total[first].reshape(values.shape)
+
+    def _store(self, instruction: Instruction, buffer: Buffer, place: Place, defined: Flags | None) -> None:
         """Stamp the bytes of HBM that are stored."""
         name = buffer.tensor.name
         if not buffer.writable:
@@ -119,23 +275,47 @@ class ProgramRun:
                 memory=MemoryAccess("store", "hbm", allocation=name),
             )
         initcheck(self._findings, instruction, name, defined)
-        assert buffer.shadow is not None
-        item = buffer.tensor.dtype.bytes
-        stamps = stamps_view(buffer.shadow.stores, buffer.base, item, region)
-        mine = 1 + self._program
         if len(self._trace.programs) > 1:
-            racecheck(self._findings, instruction, name, self._program, stamps, mine)
-        stamps[...] = mine
+            stamps = buffer.store_stamps(place)
+            racecheck(self._findings, instruction, name, self._program, stamps, "stores to")
+        buffer.stamp_store(place, 1 + self._program)
 
-    def _accumulate(
-        self, instruction: Instruction, buffer: Buffer, region: Region, target: NDArray[Any], values: NDArray[Any]
-    ) -> NDArray[Any]:
+    def _accumulate(self, instruction: Instruction, buffer: Buffer, place: Place, values: NDArray[Any]) -> NDArray[Any]:
         """What a matmul leaves in PSUM: its product, or the sum with what matmuls before it left there."""
-        flags = buffer.accumulating_view(region)
+        flags = buffer.accumulating_view(place)
         asked = instruction.attributes.get("accumulate")
-        psumcheck(self._findings, instruction, buffer, region, flags)
-        adding = np.bool_(asked) if asked is not None else flags.copy()
-        flags[...] = True
+        psumcheck(self._findings, instruction, buffer, place, flags)
+        adding = np.bool_(asked) if asked is not None else flags
+        buffer.mark_accumulating(place, True)
         if not np.any(adding):
             return values
-        return np.where(adding, target.astype(np.float32) + values, values)
+        return np.where(adding, buffer.read(place).astype(np.float32) + values, values)
+
+
+_LOOPS = frozenset({Effect.BEGIN_COUNTED, Effect.BEGIN_WHILE, Effect.END})
+
+
+def _without_skipped(
+    place: Place, inputs: Inputs, values: NDArray[Any], defined: Flags | None
+) -> tuple[Place, NDArray[Any], Flags | None]:
+    """Leaves out of what is written the elements whose source lies outside: they stay what they were."""
+    skipped = [one.valid for name, one in inputs.places.items() if isinstance(one, Scattered) and name in inputs.values]
+    masks = [one for one in skipped if one is not None]
+    if not masks:
+        return place, values, defined
+    valid = np.logical_and.reduce([one.reshape(-1) for one in masks])
+    offsets = place.offsets if isinstance(place, Scattered) else _offsets(place)
+    if isinstance(place, Scattered) and place.valid is not None:
+        valid = valid & place.valid.reshape(-1)
+    flags = None if defined is None else defined.reshape(-1)[valid]
+    return Scattered(offsets.reshape(-1)[valid]), values.reshape(-1)[valid], flags
+
+
+def _offsets(region: Region) -> NDArray[np.int64]:
+    """The offsets of a region's elements."""
+    offsets = np.full((1,) * len(region.pattern), region.offset, np.int64)
+    for axis, (step, count) in enumerate(region.pattern):
+        shape = [1] * len(region.pattern)
+        shape[axis] = count
+        offsets = offsets + (step * np.arange(count, dtype=np.int64)).reshape(shape)
+    return offsets

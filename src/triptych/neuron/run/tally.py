@@ -14,7 +14,11 @@ from triptych.neuron.isa.row import Subject
 from triptych.neuron.isa.trace import Instruction, Region, Tensor
 from triptych.neuron.isa.verify import find_row
 
-_FLOAT_KINDS: Mapping[str, str] = {"f8e4m3": "fp8", "f8e4m3fn": "fp8", "f8e5m2": "fp8"}
+_FLOAT_KINDS: Mapping[str, str] = {
+    "f8e4m3": "fp8", "f8e4m3fn": "fp8", "f8e5m2": "fp8",
+    "x4f8e5m2": "fp8", "x4f8e4m3fn": "fp8", "x4f4e2m1fn": "fp8",
+    "tf32": "bf16",
+}  # fmt: skip
 
 
 def counts(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware) -> Iterator[tuple[str, int]]:
@@ -39,11 +43,15 @@ def counts(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardwa
 def _transfer(instruction: Instruction, tensors: Sequence[Tensor]) -> Iterator[tuple[str, int]]:
     """HBM's side decides: bytes read from it are loads, bytes written to it are stores."""
     yield "dma.transfers", 1
-    for name, counter in (("src", "dma.load.bytes"), ("dst", "dma.store.bytes")):
-        region = instruction.region(name)
-        tensor = tensors[region.tensor]
-        if tensor.space is Space.HBM:
-            yield counter, region.size * tensor.dtype.bytes
+    for rule in find_row(instruction).operands:
+        region = instruction.operands.get(rule.name)
+        if not isinstance(region, Region) or tensors[region.tensor].space is not Space.HBM:
+            continue
+        size = region.size * tensors[region.tensor].dtype.bytes
+        if rule.read:
+            yield "dma.load.bytes", size
+        if rule.written:
+            yield "dma.store.bytes", size
 
 
 class Tally:

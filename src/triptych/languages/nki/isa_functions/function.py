@@ -1,0 +1,249 @@
+"""Functions of `nki.isa` in both calling styles: destination passing, and Beta 1's, which returns a new tile.
+
+A function is written once, in destination-passing form. Where its arguments are its row's operands and attributes, its
+signature and its meaning in a sentence are all there is to write:
+
+    @declaration(columns("src", 8))
+    def max8(dst: NkiTensor, src: NkiTensor) -> None:
+        'dst = the 8 largest elements of each partition, descending.'
+
+What an annotation says decides how an argument is recorded (`_RECORDED`); an argument that the row has not must be left
+at its default. A function that must work on its arguments first has a body and is an `@instruction`. Of both, the other
+form is derived: no `dst`, and `dtype=` and `mask=` as keywords; the decorator's argument says which tile it makes.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from triptych.core.errors import UnsupportedFeature
+from triptych.languages.calling import author_location
+from triptych.languages.nki.isa_functions.enums import chosen_engine, engine
+from triptych.languages.nki.isa_functions.operands import Result, command_name, operand
+from triptych.languages.nki.language_functions.elementwise import is_number
+from triptych.languages.nki.tracing.indexing import access_pattern, number, refuse, whole_numbers
+from triptych.languages.nki.tracing.operations import alu_name, function_name, is_marker
+from triptych.languages.nki.tracing.tensors import NkiTensor
+from triptych.languages.nki.tracing.tracer import BETA1, Tracer, current
+from triptych.neuron.isa import ROWS, Engine, Row
+from triptych.neuron.isa.alu import ALU
+from triptych.neuron.isa.trace import AttributeValue
+
+Write = Callable[..., int | None]
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+class NkiInstruction:
+    """A handle of an instruction that was recorded."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int | None) -> None:
+        """`index` is its place in the trace, None where a mask let nothing through."""
+        self.index = index
+
+    def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
+        """Orders it behind others, which instructions here are anyway: they run in the order of the source."""
+        for one in producers:
+            if not isinstance(one, NkiInstruction):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise refuse(f"depends_on({one!r}): expected what a function of nki.isa returned")
+        return self
+
+
+class IsaFunction:
+    """An instruction's function: call it with `dst`, or (Beta 1, mixed style) without, for a new tile."""
+
+    def __init__(self, write: Write, result: Result | None, legacy: Callable[..., NkiTensor] | None) -> None:
+        """`write` is the destination-passing form; `legacy` stands in where the other differs in more than `dst`."""
+        self.__name__ = write.__name__
+        self.__doc__ = write.__doc__
+        self.__wrapped__ = write
+        self._write = write
+        self._result = result
+        self._legacy = legacy
+        self._current = inspect.signature(write)
+        self._beta1 = inspect.signature(legacy) if legacy is not None else _without_dst(self._current)
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  # by the generation and the arguments
+        """Record the instruction: `import nki` returns a handle of it, Beta 1's form the tile that it makes.
+
+        Raises:
+            NkiError: (and its kinds) for arguments that the function does not take, or a broken rule of the hardware.
+        """
+        tracer = current(f"nisa.{self.__name__}")
+        name = kwargs.pop("name", None) if "name" not in self._current.parameters else None
+        if name is not None:
+            tracer.note_name(name)
+        if self._result is None and self._legacy is None:
+            return self._pass_destination(args, kwargs)
+        if tracer.generation == BETA1 and "dst" not in kwargs:
+            bound = self._bind(self._beta1, args, kwargs)
+            return self._return_tile(tracer, bound)
+        if self._has_destination(args, kwargs):
+            return self._pass_destination(args, kwargs)
+        bound = self._bind(self._beta1, args, kwargs)
+        tracer.note_legacy(f"nisa.{self.__name__} without dst")
+        return self._return_tile(tracer, bound)
+
+    def _has_destination(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
+        """Whether the call can only mean the destination-passing form."""
+        if "dst" in kwargs:
+            return True
+        current, beta1 = (_arguments(one, args, kwargs) for one in (self._current, self._beta1))
+        if current is not None and _has_its_tiles(self._current, current):
+            return True
+        if beta1 is not None and _has_its_tiles(self._beta1, beta1):
+            return False
+        return current is not None or beta1 is None  # neither fits: the error is to speak of the form that is nearer
+
+    def _bind(
+        self, signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> dict[str, Any]:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise refuse(f"nisa.{self.__name__}: {error}", f"its arguments are {_names(signature)}") from None
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def _pass_destination(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> NkiInstruction:
+        return NkiInstruction(self._write(**self._bind(self._current, args, kwargs)))
+
+    def _return_tile(self, tracer: Tracer, bound: dict[str, Any]) -> NkiTensor:
+        if self._legacy is not None:
+            return self._legacy(**bound)
+        assert self._result is not None
+        dtype, mask = bound.pop("dtype"), bound.pop("mask")
+        target = self._result(tracer, bound, dtype)
+        target.producer = self._write(dst=target, **bound, mask=mask)
+        return target
+
+
+def _arguments(
+    signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> Mapping[str, object] | None:
+    """The arguments by name; None where the signature does not take them."""
+    try:
+        return signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return None
+
+
+def _has_its_tiles(signature: inspect.Signature, given: Mapping[str, object]) -> bool:
+    """Whether each argument that is annotated as a tile is one, or the number or None that may stand for it."""
+    for name, value in given.items():
+        kinds = str(signature.parameters[name].annotation).split(" | ")
+        if "NkiTensor" in kinds and not (
+            isinstance(value, NkiTensor)
+            or (value is None and "None" in kinds)
+            or ("float" in kinds and is_number(value))
+        ):
+            return False
+    return True
+
+
+def _without_dst(signature: inspect.Signature) -> inspect.Signature:
+    kept = [one for name, one in signature.parameters.items() if name not in ("dst", "mask")]
+    added = [inspect.Parameter(name, _KEYWORD, default=None) for name in ("dtype", "mask")]
+    return signature.replace(parameters=[*kept, *added])
+
+
+def _names(signature: inspect.Signature) -> str:
+    return ", ".join(name for name in signature.parameters)
+
+
+def instruction(
+    result: Result | None = None, *, legacy: Callable[..., NkiTensor] | None = None
+) -> Callable[[Write], IsaFunction]:
+    """Make a destination-passing function one that can be called in both styles; see the module's docstring."""
+    return lambda write: IsaFunction(write, result, legacy)
+
+
+Operation = Callable[..., Any]
+"""An argument that names an operation of the engines: `nl.add`, `np.add`."""
+Function = Callable[..., Any]
+"""An argument that names an activation function: `nl.exp`, `np.exp`."""
+
+
+Stage = Callable[..., Any]
+"""An argument that names an operation, or `nl.bypass` for none."""
+Activation = Callable[..., Any]
+"""An argument that names an activation function, `nl.prelu` too."""
+
+
+def _whole(value: object, name: str) -> int:
+    if isinstance(value, bool) or not is_number(value) or number(value) % 1 != 0:  # of NaN and infinities it is NaN
+        raise refuse(f"{name}={value!r}: expected a whole number")
+    return int(cast("int", value))
+
+
+_RECORDED: Mapping[str, Callable[[object, str], AttributeValue]] = {
+    "Operation": lambda value, name: alu_name(value),
+    "Operation | None": lambda value, name: None if value is None else alu_name(value),
+    "Function": lambda value, name: function_name(value),
+    "reduce_cmd": command_name,
+    "int | None": lambda value, name: None if value is None else _whole(value, name),
+    "Stage": lambda value, name: "bypass" if is_marker(value, "bypass") else alu_name(value),
+    "Activation": lambda value, name: "prelu" if is_marker(value, "prelu") else function_name(value),
+    "bool": lambda value, name: bool(value),
+    "int": _whole,
+    "Sequence[int]": whole_numbers,
+    "Sequence[Sequence[int]]": access_pattern,
+}
+"""How the value of an attribute is recorded, by the annotation of the argument."""
+
+
+def able_engine(row: Row, operations: Sequence[AttributeValue]) -> Engine:
+    """The first of a row's engines that has all the operations; verification refuses those that none has."""
+    known = [ALU[name] for name in operations if isinstance(name, str) and name in ALU]
+    return next((one for one in row.engines if all(one in each.engines for each in known)), row.engines[0])
+
+
+def _refuse_all_but_defaults(function: str, given: Mapping[str, object], defaults: Mapping[str, object]) -> None:
+    """Arguments that the language has and the row has not must be as they are by default."""
+    for name, default in defaults.items():
+        value = given[name]
+        if value is not default and not (is_number(value) and is_number(default) and value == default):
+            raise UnsupportedFeature(f"nisa.{function}({name}={value!r}) is not implemented", where=author_location())
+
+
+def _recorder(declared: Callable[..., None]) -> Write:
+    """The function that records the instruction of the row of its name from arguments named as in the row."""
+    name = declared.__name__
+    row = ROWS[name]
+    signature = inspect.signature(declared)
+    parameters = signature.parameters
+    renamed = {"op": "function"} if "function" in row.attributes else {}
+    kinds = {one: str(parameters[one].annotation) for one in parameters if renamed.get(one, one) in row.attributes}
+    assert set(kinds.values()) <= set(_RECORDED), f"{name}: {kinds}"
+    operands = [one for one in parameters if row.rule(one) is not None]
+    handled = {*kinds, *operands, "engine"}
+    others = {one: parameter.default for one, parameter in parameters.items() if one not in handled}
+
+    @functools.wraps(declared)
+    def write(mask: object = None, **given: object) -> int | None:
+        _refuse_all_but_defaults(name, given, others)
+        attributes: dict[str, AttributeValue] = {}
+        for one, kind in kinds.items():
+            value = _RECORDED[kind](given[one], f"nisa.{name}: {one}")
+            if value is not None or row.attributes[renamed.get(one, one)].optional:
+                attributes[renamed.get(one, one)] = value
+        tiles = {one: operand(given[one], f"nisa.{name}: {one}") for one in operands}
+        operations = [attributes.get(one) for one, kind in kinds.items() if kind.startswith("Operation")]
+        chosen = chosen_engine(given.get("engine", engine.unknown)) or able_engine(row, operations)
+        return current().emit(name, tiles, attributes, engine=chosen, mask=mask)
+
+    masked = inspect.Parameter("mask", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="object")
+    vars(write)["__signature__"] = signature.replace(parameters=[*parameters.values(), masked])
+    return write
+
+
+def declaration(
+    result: Result | None = None, *, legacy: Callable[..., NkiTensor] | None = None
+) -> Callable[[Callable[..., None]], IsaFunction]:
+    """Make a signature without a body the function of the row of its name; see the module's docstring."""
+    return lambda declared: IsaFunction(_recorder(declared), result, legacy)

@@ -1,0 +1,163 @@
+"""`nki.language`: reductions over free axes, and what is composed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod as product
+
+from triptych.languages.nki.language_functions.elementwise import activate, binary, on_chip, result_tile
+from triptych.languages.nki.language_functions.elementwise import reciprocal as reciprocal_of
+from triptych.languages.nki.language_functions.movement import broadcast_to
+from triptych.languages.nki.tracing.dtypes import Dtype, float32, nki_dtype
+from triptych.languages.nki.tracing.indexing import refuse, sequence, whole
+from triptych.languages.nki.tracing.tensors import NkiTensor
+from triptych.languages.nki.tracing.tracer import current
+
+Axes = int | Sequence[int]
+
+
+def trailing_axes(axis: object, shape: Sequence[int], what: str) -> int:
+    """How many axes a reduction takes from the end; it takes nothing else.
+
+    Raises:
+        NkiError: for the partition axis, or axes that are not the last ones.
+    """
+    rank = len(shape)
+    places = sorted(_place(one, rank, what) for one in sequence(axis))
+    if 0 in places:
+        raise refuse(
+            f"{what}: axis 0 is the partition axis, over which the Vector engine cannot reduce",
+            "transpose first, or multiply by a column of ones with nisa.nc_matmul",
+        )
+    if places != list(range(rank - len(places), rank)):
+        raise refuse(f"{what}: axes {places} of shape {list(shape)} are not the last ones")
+    return len(places)
+
+
+def _place(axis: object, rank: int, what: str) -> int:
+    place = whole(axis)
+    if place is None or not -rank <= place < rank:
+        raise refuse(f"{what}: {axis!r} is no axis of a tile of {rank} axes")
+    return place % rank
+
+
+def reduced_shape(shape: Sequence[int], axes: int, keepdims: bool) -> tuple[int, ...]:
+    """The shape that is left; an on-chip tile keeps two axes."""
+    kept = tuple(shape[: len(shape) - axes])
+    if keepdims:
+        return kept + (1,) * axes
+    return kept if len(kept) > 1 else (*kept, 1)
+
+
+def reduce(
+    name: str,
+    what: str,
+    x: object,
+    axis: Axes,
+    dtype: object,
+    mask: object,
+    keepdims: bool,
+    default: Dtype | None = None,
+) -> NkiTensor:
+    """One reduction by the Vector engine."""
+    tracer = current(what)
+    data = on_chip(x, what)
+    axes = trailing_axes(axis, data.shape, what)
+    target = result_tile(tracer, reduced_shape(data.shape, axes, keepdims), dtype, default or data.dtype)
+    tracer.emit("tensor_reduce", {"dst": target, "data": data}, {"op": name, "axes": axes}, mask=mask)
+    return target
+
+
+def sum(
+    x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False
+) -> NkiTensor:  # the language's own name
+    """The sum over trailing free axes."""
+    return reduce("add", "nl.sum", x, axis, dtype, mask, keepdims)
+
+
+def max(
+    x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False
+) -> NkiTensor:  # the language's own name
+    """The largest over trailing free axes."""
+    return reduce("maximum", "nl.max", x, axis, dtype, mask, keepdims)
+
+
+def min(
+    x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False
+) -> NkiTensor:  # the language's own name
+    """The smallest over trailing free axes."""
+    return reduce("minimum", "nl.min", x, axis, dtype, mask, keepdims)
+
+
+def prod(x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False) -> NkiTensor:
+    """The product over trailing free axes."""
+    return reduce("multiply", "nl.prod", x, axis, dtype, mask, keepdims)
+
+
+def all(
+    x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False
+) -> NkiTensor:  # the language's own name
+    """Whether all elements over trailing free axes are not 0."""
+    return reduce("logical_and", "nl.all", x, axis, dtype, mask, keepdims)
+
+
+def _count(data: NkiTensor, axis: Axes, mask: object, what: str) -> int:
+    """How many elements that the mask lets through are reduced into one."""
+    axes = trailing_axes(axis, data.shape, what)
+    cut = current(what).cut(mask, data.shape) or (None,) * data.ndim
+    counts = [part[1] - part[0] if part else count for part, count in zip(cut, data.shape, strict=True)]
+    return product(counts[data.ndim - axes :])
+
+
+def mean(x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False) -> NkiTensor:
+    """The mean over trailing free axes: a sum in float32, times 1 over the count of what the mask lets through."""
+    data = on_chip(x, "nl.mean")
+    total = reduce("add", "nl.mean", data, axis, float32, mask, keepdims)
+    final = data.dtype if dtype is None else nki_dtype(dtype)
+    return binary("multiply", total, 1.0 / _count(data, axis, mask, "nl.mean"), final, None)
+
+
+def var(x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False) -> NkiTensor:
+    """The variance (of the population) over trailing free axes."""
+    data = on_chip(x, "nl.var")
+    centre = mean(data, axis, float32, mask=mask, keepdims=True)
+    deviation = binary("subtract", data, centre, float32, mask)
+    squares = activate("square", deviation, float32, mask)
+    final = data.dtype if dtype is None else nki_dtype(dtype)
+    return mean(squares, axis, final, mask=mask, keepdims=keepdims)
+
+
+def softmax(
+    x: object, axis: Axes = -1, dtype: object = None, *, compute_dtype: object = None, mask: object = None
+) -> NkiTensor:
+    """exp(x - max) over its sum, along trailing free axes."""
+    data = on_chip(x, "nl.softmax")
+    inner = float32 if compute_dtype is None else nki_dtype(compute_dtype)
+    largest = max(data, axis, float32, mask=mask, keepdims=True)
+    powers = activate("exp", binary("subtract", data, largest, inner, mask), inner, mask)
+    total = sum(powers, axis, float32, mask=mask, keepdims=True)
+    final = data.dtype if dtype is None else nki_dtype(dtype)
+    return binary("multiply", powers, reciprocal_of(total), final, mask)
+
+
+def rms_norm(
+    x: object,
+    w: object,
+    axis: Axes,
+    n: int,
+    epsilon: float = 1e-6,
+    *,
+    dtype: object = None,
+    compute_dtype: object = None,
+    mask: object = None,
+) -> NkiTensor:
+    """x over the root of its mean square (the sum over `axis`, divided by n, plus epsilon), times w."""
+    data, weight = on_chip(x, "nl.rms_norm"), on_chip(w, "nl.rms_norm")
+    inner = float32 if compute_dtype is None else nki_dtype(compute_dtype)
+    squares = activate("square", data, inner, mask)
+    total = sum(squares, axis, float32, mask=mask, keepdims=True)
+    root = activate("rsqrt", binary("add", binary("multiply", total, 1.0 / n), epsilon), float32)
+    if weight.shape[0] == 1 and data.shape[0] > 1:
+        weight = broadcast_to(weight, (data.shape[0], *weight.shape[1:]))
+    final = data.dtype if dtype is None else nki_dtype(dtype)
+    return binary("multiply", binary("multiply", data, root, inner, mask), weight, final, mask)

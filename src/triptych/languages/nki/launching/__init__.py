@@ -1,0 +1,1 @@
+"""What `@nki.jit` makes of a function: a call is traced, planned and run."""

@@ -1,0 +1,343 @@
+"""The tracer: runs a kernel's Python over tensors without data and records the instructions that it issues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from triptych.core.checks import GENERATION
+from triptych.core.errors import NkiError
+from triptych.core.launches import Finding
+from triptych.core.settings import settings
+from triptych.core.source import SourceLocation
+from triptych.languages.calling import author_location
+from triptych.languages.nki.tracing.declarations import RUN_TRACED, Declarations
+from triptych.languages.nki.tracing.fold import fold_copies
+from triptych.languages.nki.tracing.indexing import Cut, Mask, number, refuse, whole
+from triptych.languages.nki.tracing.loops import Loops
+from triptych.languages.nki.tracing.operators import COMPARISONS, OPERATORS, STEERING
+from triptych.languages.nki.tracing.registers import VirtualRegister
+from triptych.languages.nki.tracing.spinning import stopped_where_it_spins
+from triptych.languages.nki.tracing.tensor_views import whole_region
+from triptych.languages.nki.tracing.tensors import NkiTensor
+from triptych.neuron.isa import ROWS, Engine, Instruction, Region, Space, Trace, verify
+from triptych.neuron.isa.occupancy import verify_capacity
+from triptych.neuron.isa.row import OperandRule, Row
+from triptych.neuron.isa.trace import AttributeValue, Operand
+
+BETA1 = "beta1"
+CURRENT = "current"
+
+TileOrNumber = NkiTensor | VirtualRegister | float
+Binary = Callable[..., NkiTensor]
+
+
+@dataclass(slots=True)
+class Tracer(Declarations):
+    """The trace in the making of one kernel call."""
+
+    programs: list[list[Instruction]] = field(default_factory=list[list[Instruction]])
+    binary: Mapping[str, Binary] = field(default_factory=dict[str, Binary])
+    """The language's functions that Python's operators and methods of tiles stand for."""
+    notices: list[Finding] | None = field(default_factory=lambda: [] if settings().nki_lenient else None)
+    """What AWS's compiler refuses and its simulator does not, where that is accepted; None: it is refused."""
+    accumulated: set[int] = field(default_factory=set[int])
+    """The products that `+=` sent elsewhere: nothing writes them any more."""
+    _legacy: dict[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
+    loops: Loops = field(default_factory=Loops)
+    """Beta 1's unrolled loops."""
+    in_order: int = 0
+    """How many `nl.no_reorder()` the kernel is inside of."""
+    _names: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
+    _reset: set[tuple[int, Engine]] = field(default_factory=set[tuple[int, Engine]])
+    _assignments: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The instructions of that program so far."""
+        return self.programs[-1]
+
+    def start_program(self) -> None:
+        """Begin the next program of the grid."""
+        self.programs.append([])
+        self.program += 1
+        self._shared_calls.clear()
+
+    def program_ids(self) -> tuple[int, ...]:
+        """The place of the current program in the grid."""
+        return tuple(int(one) for one in np.unravel_index(self.program % prod(self.grid), self.grid))
+
+    def note_name(self, name: object) -> None:
+        """An instruction has a name of its own.
+
+        Raises:
+            NkiError: where another of the kernel has it too.
+        """
+        if not isinstance(name, str):
+            raise refuse(f"name={name!r}: the name of an instruction is a string")
+        if (self.program, name) in self._names:
+            raise refuse(f"duplicate op name: two instructions are named '{name}'", "give each a name of its own")
+        self._names.add((self.program, name))
+
+    def note_legacy(self, feature: str) -> None:
+        """Note the use of a feature that `import nki` does not have in any release."""
+        if self.generation == CURRENT:
+            self._legacy.setdefault(feature, author_location())
+
+    def emit(
+        self,
+        operation: str,
+        operands: Mapping[str, TileOrNumber | None],
+        attributes: Mapping[str, AttributeValue] | None = None,
+        *,
+        engine: Engine | None = None,
+        mask: object = None,
+    ) -> int | None:
+        """Record an instruction; its index, or None where a mask lets nothing through.
+
+        Raises:
+            NkiError: (and its kinds) where the instruction breaks a rule of the hardware.
+        """
+        row = ROWS[operation]
+        box = self._box(mask, row, operands)
+        if box is None:
+            return None
+        chosen = engine or row.engines[0]
+        regions: dict[str, Operand] = {}
+        for rule in row.operands:
+            operand = operands.get(rule.name)
+            if isinstance(operand, NkiTensor):
+                regions[rule.name] = self._region(operand, box, rule)
+            elif isinstance(operand, VirtualRegister):
+                regions[rule.name] = self.index_region(operand, rule.name)
+            elif operand is not None:
+                regions[rule.name] = float(operand)
+        filled = {name: rule.default for name, rule in row.attributes.items()} | dict(attributes or {})
+        self._add_state(row, chosen, regions, filled)
+        instruction = Instruction(operation, chosen, regions, filled, author_location())
+        verify(instruction, self.tensors, self.hardware, self.generation, self.notices)
+        self._count()
+        self.instructions.append(instruction)
+        self.loops.record(self.program, len(self.instructions) - 1)
+        return len(self.instructions) - 1
+
+    def _box(self, mask: object, row: Row, operands: Mapping[str, TileOrNumber | None]) -> Cut | None:
+        """The part of the largest operand that a mask lets through: () for all of it, None for nothing.
+
+        Operands of whose size the row decides, such as the 8 values of max8, are not what the mask is about.
+        """
+        if mask is None:
+            return ()
+        tiles = [(rule.fixed, operands.get(rule.name)) for rule in row.operands]
+        ranked = [(not fixed, tile.size, tile) for fixed, tile in tiles if isinstance(tile, NkiTensor)]
+        return self.cut(mask, max(ranked, key=lambda one: one[:2])[2].shape)
+
+    def cut(self, mask: object, shape: Sequence[int]) -> Cut | None:
+        """The part of a tile of `shape` that a mask lets through: () for all of it, None for nothing."""
+        if mask is None or mask is True:
+            return ()
+        self.note_legacy("mask=")
+        if isinstance(mask, bool | np.bool_):
+            return () if mask else None
+        if not isinstance(mask, Mask):
+            raise refuse(f"mask={mask!r}: expected a comparison of index tiles, such as i_p < n")
+        box = mask.box(shape)
+        if box is None:
+            return None
+        cut = tuple(None if part == (0, count) else part for part, count in zip(box, shape, strict=True))
+        return cut if any(cut) else ()
+
+    def _region(self, tensor: NkiTensor, cut: Cut, rule: OperandRule) -> Region:
+        if tensor.tracer is not self:
+            raise refuse(f"tensor `{tensor.name}` belongs to another kernel")
+        if rule.written and not tensor.writable:
+            raise refuse(
+                f"tensor `{tensor.name}` cannot be written",
+                "an input is immutable and a broadcast view read-only: write to a tensor of nl.ndarray",
+            )
+        view = tensor.elements.cut(cut[:1] if rule.fixed else cut) if cut else tensor.elements
+        tensor.check_ranges(view)
+        if view.partition_axis not in (None, 0):
+            raise refuse(
+                f"tensor `{tensor.name}`: the leading dimension of an operand must be the partition dimension; "
+                f"it is dimension {view.partition_axis} of the shape {list(view.shape)}",
+                "index the block dimensions in front of it",
+            )
+        return replace(whole_region(view), dynamic=view.dynamic)
+
+    def _add_state(
+        self, row: Row, engine: Engine, regions: dict[str, Operand], attributes: Mapping[str, AttributeValue]
+    ) -> None:
+        """The engine's registers that the instruction works with, of the lanes that its first tile lies in."""
+        command = attributes.get("reduce_cmd")
+        for rule in row.operands:
+            if rule.state and (rule.name != "registers" or command != "idle" or "reduce_res" in regions):
+                self._check_reset(rule.name, engine, command)
+                lanes = next((one for one in regions.values() if isinstance(one, Region)), None)
+                everywhere = row.name == "set_rng_seed" or lanes is None
+                regions[rule.name] = self.state(rule.name, engine, None if everywhere else lanes)
+            elif rule.name == "registers" and engine is Engine.VECTOR:
+                self._reset.discard((self.program, engine))  # after idle nobody knows what they hold
+
+    def _check_reset(self, name: str, engine: Engine, command: AttributeValue) -> None:
+        """Reduction registers hold something known only after a reset."""
+        if name != "registers":
+            return
+        if command in ("reset", "reset_reduce", "load_reduce"):
+            self._reset.add((self.program, engine))
+        elif (self.program, engine) not in self._reset and (command, engine) != ("idle", Engine.VECTOR):
+            raise refuse(
+                f"reduce_cmd '{command}' goes on from what the {engine.value} engine's reduction registers hold, which "
+                "no instruction before has set",
+                "begin with reduce_cmd=nisa.reduce_cmd.reset_reduce",
+            )
+
+    def assign(self, target: NkiTensor, value: object) -> None:
+        """`target[…] = value`."""
+        if isinstance(value, NkiTensor) and value.tracer is self and value.elements == target.elements:
+            return  # what `target[…] += value` leaves behind
+        self.note_legacy("assignment to a tile by []")
+        if isinstance(value, NkiTensor):
+            if not (target.on_chip and value.on_chip):
+                raise refuse(
+                    f"`{target.name}[…] = …` moves data between memories", "use nl.load, nl.store or nisa.dma_copy"
+                )
+            source = value if value.shape == target.shape else value.broadcast_to(target.shape)
+            self.emit("tensor_copy", {"dst": target, "src": source})
+            self._assignments.add((self.program, len(self.instructions) - 1))
+        elif isinstance(value, int | float) or whole(value) is not None:
+            self.emit("memset", {"dst": target, "value": number(value)})
+        else:
+            raise refuse(f"`{target.name}[…] = …`: a {type(value).__name__} is no tile and no number")
+
+    def accumulate(self, target: NkiTensor, value: object) -> NkiTensor:
+        """`target += value`: a matmul's product goes straight to PSUM; anything else is an addition."""
+        if isinstance(value, NkiTensor) and target.buffer.space is Space.PSUM and self._is_last_matmul(value):
+            self.note_legacy("psum += nisa.nc_matmul(…)")
+            last = self.instructions[-1]
+            dst = next(rule for rule in ROWS[last.operation].operands if rule.name == "dst")
+            operands = {**last.operands, "dst": self._region(target, (), dst)}
+            accumulating = replace(last, operands=operands, attributes={**last.attributes, "accumulate": None})
+            verify(accumulating, self.tensors, self.hardware, self.generation, self.notices)
+            self.instructions[-1] = accumulating
+            self.accumulated.add(value.elements.tensor)
+            return target
+        return self.operate("+", target, value, into=target)
+
+    def _is_last_matmul(self, value: NkiTensor) -> bool:
+        at = value.producer
+        return at is not None and at == len(self.instructions) - 1 and self.instructions[at].operation == "nc_matmul"
+
+    def operate(self, symbol: str, left: object, right: object, into: NkiTensor | None = None) -> NkiTensor:
+        """A Python operator on tiles, which Beta 1 has."""
+        if self.generation == CURRENT:
+            kinds = [type(one).__name__ for one in (left, right)]
+            hint = f"`import nki` has no operators on tensors: use nl.{OPERATORS[symbol]} or nisa.tensor_tensor"
+            raise refuse(
+                f"unsupported operand type(s) for {symbol}: '{kinds[0]}' and '{kinds[1]}'",
+                f"{hint}; {STEERING}" if symbol in COMPARISONS else hint,
+            )
+        start = len(self.instructions)
+        result = self.binary[OPERATORS[symbol]](left, right)
+        if into is None:
+            return result
+        self.emit("tensor_copy", {"dst": into, "src": result})
+        self._assignments.add((self.program, len(self.instructions) - 1))
+        self.loops.exempt(self.program, range(start, len(self.instructions)))
+        return into
+
+    def finish(self, arguments: Sequence[NkiTensor], outputs: Sequence[NkiTensor]) -> Trace:
+        """The trace: `arguments` in the order of the launch's, the `outputs` among them.
+
+        Raises:
+            NkiLimitError: where the live tiles exceed a memory.
+            NkiError: for an output that no instruction writes.
+        """
+        programs = tuple(self._folded(index) for index in range(len(self.programs)))
+        for program in programs:
+            verify_capacity(program, self.tensors, self.hardware, self.notices)
+        self._check_outputs(programs, outputs)
+        return Trace(
+            self.kernel,
+            self.hardware.target,
+            self.generation,
+            self.grid if self.ranks == 1 else (self.ranks, *self.grid),
+            tuple(self.tensors),
+            tuple(one.elements.tensor for one in arguments),
+            tuple(one.elements.tensor for one in outputs),
+            programs,
+            self._notices(),
+            self.notices is not None,
+        )
+
+    def _folded(self, program: int) -> tuple[Instruction, ...]:
+        copies = {index for one, index in self._assignments if one == program}
+        return fold_copies(self.programs[program], copies, self.tensors, self.hardware, self.generation)
+
+    def _check_outputs(self, programs: Sequence[Sequence[Instruction]], outputs: Sequence[NkiTensor]) -> None:
+        written = {
+            operand.tensor
+            for program in programs
+            for instruction in program
+            for rule in ROWS[instruction.operation].operands
+            if rule.written and isinstance(operand := instruction.operands.get(rule.name), Region)
+        }
+        written |= {alias for one in written if (alias := self.tensors[one].alias) is not None}
+        for one in outputs:
+            if one.elements.tensor not in written:
+                raise NkiError(
+                    f"{self.kernel} returns `{one.name}`, which no instruction writes",
+                    hint="store the result: nl.store(out, value=…) or nisa.dma_copy(dst=out, src=…)",
+                )
+
+    def _notices(self) -> tuple[Finding, ...]:
+        refused = tuple(dict.fromkeys(self.notices or ()))
+        if not self._legacy:
+            return refused
+        message = (
+            f"{', '.join(self._legacy)}: not valid in any released `import nki`; accepted in the mixed style of "
+            "tutorials. `import neuronxcc.nki` has it, or pass destinations and slice"
+        )
+        return (*refused, Finding.of(GENERATION, message, min(self._legacy.values())))
+
+
+_current: ContextVar[Tracer | None] = ContextVar("triptych_nki_tracer", default=None)
+
+
+def active() -> Tracer | None:
+    """The tracer of the kernel that is being traced, None outside of kernels."""
+    return _current.get()
+
+
+def current(what: str = "this function") -> Tracer:
+    """The tracer of the kernel that is being traced.
+
+    Raises:
+        NkiError: outside of a kernel.
+    """
+    tracer = _current.get()
+    if tracer is None:
+        raise refuse(f"{what} was called outside of a kernel", "call it inside a function decorated with @nki.jit")
+    return tracer
+
+
+def run_traced(tracer: Tracer, body: Callable[[], object]) -> object:
+    """Run a kernel's Python with `tracer` in force.
+
+    Raises:
+        NkiError: (and its kinds) for what it may not do.
+        BudgetExceeded: where it spins without an instruction.
+    """
+    token = _current.set(tracer)
+    try:
+        with stopped_where_it_spins(tracer.kernel, lambda: tracer.recorded):
+            return body()
+    finally:
+        _current.reset(token)
+
+
+assert run_traced.__qualname__ == RUN_TRACED
