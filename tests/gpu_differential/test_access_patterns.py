@@ -126,6 +126,26 @@ def test_strides_starts_and_masks(space: str, kind: str, shape: str) -> None:
     check(space, kind, shape, [-1] * LANES)
 
 
+@pytest.mark.parametrize("kind", ["load", "store"])
+@pytest.mark.parametrize("shape", ["v4.u32", "v2.u64"])
+def test_quarters_of_a_warp_at_all_banks(kind: str, shape: str) -> None:
+    swizzled = [128 * (lane % 8) + 16 * (lane // 8 ^ lane % 8) for lane in range(LANES)]
+    rows = [128 * (lane // 8) + 16 * (lane * 3 % 8) for lane in range(LANES)]
+    for places in (
+        swizzled,
+        rows,
+        [16 * lane for lane in range(LANES)],
+        [SPAN - 16 * (lane + 1) for lane in range(LANES)],
+    ):
+        check("shared", kind, shape, places)
+        for lanes in MASKS.values():
+            check("shared", kind, shape, [place if lane in lanes else -1 for lane, place in enumerate(places)])
+        for lane in (0, 13, 31):  # one that reaches for its neighbour's banks
+            other = places[lane ^ 1]
+            check("shared", kind, shape, [*places[:lane], (other + 128) % SPAN, *places[lane + 1 :]])
+            check("shared", kind, shape, [*places[:lane], other, *places[lane + 1 :]])
+
+
 @given(data=st.data())
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_any_addresses_and_any_mask(data: st.DataObject) -> None:

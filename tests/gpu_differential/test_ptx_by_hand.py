@@ -140,7 +140,7 @@ def test_generic_addresses_that_mix_spaces_in_one_access() -> None:
         mov.u64 %d4, mine; st.local.u32 [%d4], %r1; cvta.local.u64 %d4, %d4; cvta.global.u64 %d5, %d0;
         setp.lt.u32 %p1, %r1, 3; setp.gt.u32 %p2, %r1, 6;
         selp.b64 %d6, %d3, %d5, %p1; selp.b64 %d6, %d4, %d6, %p2;
-        ld.u32 %r2, [%d6]; add.u32 %r2, %r2, 1000; st.u32 [%d6], %r2; atom.add.u32 %r3, [%d6], 5;
+        ld.u32 %r2, [%d6]; add.u32 %r2, %r2, 1000; st.u32 [%d6], %r2; mov.u32 %r3, 0; @!%p2 atom.add.u32 %r3, [%d6], 5;
         ld.u32 %r4, [%d6]; cvta.to.shared.u64 %d7, %d3; ld.shared.u32 %r5, [%d7];
         mad.lo.u32 %r4, %r4, 7, %r5; st.global.u32 [%d1], %r4; st.global.u32 [%d1+4], %r3;
         """

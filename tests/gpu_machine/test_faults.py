@@ -153,7 +153,7 @@ def test_a_trap_and_a_loop_without_an_end(module: tt.cuda.CudaModule) -> None:
     assert "of block (1,0,0) ran more than 1000 loop iterations" in hung.message
     (finding,) = launch.findings
     assert (finding.check, finding.where, finding.block) == ("budget", hung.where, IN_BLOCK)
-    assert launch.checks == ("memcheck", "assert", "trap", "budget", "deadlock", "synccheck", "viewcheck")
+    assert launch.checks == ("memcheck", "assert", "trap", "budget", "deadlock", "synccheck", "viewcheck", "asynccheck")
 
 
 def test_every_kind_of_fault_has_what_tells_it() -> None:

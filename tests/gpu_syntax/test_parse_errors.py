@@ -24,7 +24,7 @@ def fail(text: str) -> str:
     [
         ("mov.b32 %r9, 1;", "undeclared register '%r9'"),
         ("mov.b32 %r1, %tid;", "undeclared register '%tid'"),
-        ("mov.b32 %r1, %r2.b0;", "selector '.b0' of register '%r2' is not supported"),
+        ("mov.b32 %r1, %r2.b0;", "'mov.b32': the selector '.b0' of register '%r2' is not supported"),
         ("mov.b64 %rd1, nothing;", "unknown name 'nothing'"),
         ("X: X: ret;", "'X' is declared twice"),
         (".reg .b32 %r1;", "'%r1' is declared twice"),
@@ -69,6 +69,7 @@ def test_errors_in_a_body_name_the_line(statement: str, message: str) -> None:
         (".version 8\n.target sm_80", "expected a version such as 8.4, found '8'", 1),
         (".version 8.0\n.address_size 64", "expected '.target' after '.version', found '.address_size'", 2),
         (".version 8.0\n.target sm_80\n.address_size 16", "an address size of 16", 3),
+        (".version 8.0\n.target sm_80\n.address_size 32", "addresses of 32 bits are not supported", 3),
         (HEADER + ".global .b32 x[1] = {{1}};", "initial values are nested deeper", 4),
         (HEADER + ".global .b32 x[2] = {1, 2, 3};", "3 initial values for 2 elements", 4),
         (HEADER + ".global .b8 x = 256;", "does not fit in a .b8", 4),

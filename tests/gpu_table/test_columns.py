@@ -110,8 +110,8 @@ def test_columns_name_what_the_manual_names() -> None:
         ("barrier.cluster.arrive", Effect.CLUSTER_ARRIVAL), ("barrier.cluster.wait.acquire", Effect.CLUSTER_WAIT),
         ("bar.sync", Effect.BLOCK_BARRIER), ("bar.warp.sync", Effect.WARP_BARRIER), ("bra.uni", Effect.BRANCH),
         ("brx.idx", Effect.SWITCH), ("ret", Effect.RETURN), ("ret.nosuch", Effect.RETURN), ("trap", Effect.TRAP),
-        ("nosuch.u32", Effect.NONE), ("prefetch.global.L1", Effect.ORDER), ("cp.async.wait_all", Effect.ORDER),
-        ("cp.async.ca.shared.global", Effect.COPY), ("fence.sc.gpu", Effect.ORDER),
+        ("nosuch.u32", Effect.NONE), ("prefetch.global.L1", Effect.ORDER), ("fence.sc.gpu", Effect.ORDER),
+        ("cp.async.wait_all", Effect.AWAIT_ALL_COPIES), ("cp.async.ca.shared.global", Effect.COPY),
     ],
 )  # fmt: skip
 def test_effects_are_known_before_operands(opcode: str, effect: Effect) -> None:

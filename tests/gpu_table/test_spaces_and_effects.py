@@ -186,7 +186,8 @@ def mnemonics(rows: Iterator[Row]) -> set[str]:
 
 def test_columns_name_what_the_manual_names() -> None:
     written = {Effect.STORE, Effect.STORE_MATRIX, Effect.STORE_FRAGMENT, Effect.ATOMIC, Effect.COPY}
-    written |= {Effect.MBARRIER, Effect.MBARRIER_REMOTE, Effect.STORE_ASYNC, Effect.REDUCTION_ASYNC}
+    written |= {Effect.MBARRIER, Effect.MBARRIER_REMOTE, Effect.MBARRIER_COPIES}
+    written |= {Effect.STORE_ASYNC, Effect.REDUCTION_ASYNC}
     written |= {effect for effect in Effect if effect.is_bulk or effect.copies_boxes}
     written |= {Effect.COPY_MAP, Effect.STORE_FIELD}
     assert {effect for effect in Effect if effect.writes} == written

@@ -11,8 +11,9 @@ from places import SLOT_BYTES, Shape
 from triptych.gpu.isa import TABLE, Effect, Form, Row
 from triptych.gpu.isa.spaces import SHARED
 
+COPY_GROUPS = Effect.COMMIT_COPIES, Effect.AWAIT_COPIES, Effect.AWAIT_ALL_COPIES
 _WARP = drawable(row for row in TABLE if row.effect is Effect.WARP and not row.takes_whole_warp)
-_ORDER = drawable(row for row in TABLE if row.effect is Effect.ORDER)
+_ORDER = drawable(row for row in TABLE if row.effect is Effect.ORDER or row.effect in COPY_GROUPS)
 _BARRIERS = drawable(row for row in TABLE if row.effect in (Effect.BLOCK_BARRIER, Effect.BLOCK_REDUCTION))
 _ARRIVALS = drawable(row for row in TABLE if row.effect is Effect.BLOCK_ARRIVAL)
 _MATRICES = drawable(row for row in TABLE if row.effect is Effect.LOAD_MATRIX)

@@ -8,6 +8,7 @@ import pytest
 from arithmetic import ARITHMETIC
 from compare import run_and_compare
 from emit import random_kernel, text_of
+from exchanges import COPY_GROUPS
 from grammar import RandomKernel, lines_of
 from minimise import minimise
 from mutate import Given, mutant, outcome_of, texts_of_corpus
@@ -18,7 +19,7 @@ WRITTEN = frozenset(
     (
         Effect.LOAD, Effect.LOAD_MATRIX, Effect.STORE, Effect.ATOMIC, Effect.COPY, Effect.ORDER, Effect.WARP,
         Effect.WARP_BARRIER, Effect.BLOCK_BARRIER, Effect.BLOCK_REDUCTION, Effect.BLOCK_ARRIVAL, Effect.BRANCH,
-        Effect.SWITCH, Effect.CALL, Effect.RETURN, Effect.END, Effect.TRAP, Effect.MULTIPLY,
+        *COPY_GROUPS, Effect.SWITCH, Effect.CALL, Effect.RETURN, Effect.END, Effect.TRAP, Effect.MULTIPLY,
     )
 )  # fmt: skip
 """What the generator has statements for; rows that only compute need none of their own."""
@@ -27,6 +28,7 @@ OF_CLUSTERS = frozenset((Effect.CLUSTER_ARRIVAL, Effect.CLUSTER_WAIT))
 WITH_TESTS_OF_THEIR_OWN = frozenset(
     (
         Effect.LOAD_FRAGMENT, Effect.STORE_FRAGMENT, Effect.MBARRIER, Effect.MBARRIER_REMOTE, Effect.MBARRIER_TEST,
+        Effect.MBARRIER_COPIES, Effect.COMMIT_BULK, Effect.AWAIT_BULK,
         *(effect for effect in Effect if effect.completes or effect.copies_boxes), Effect.COPY_MAP, Effect.STORE_FIELD,
         Effect.MULTIPLY_GROUP, Effect.FENCE_PRODUCTS, Effect.COMMIT_PRODUCTS, Effect.AWAIT_PRODUCTS,
     )

@@ -14,6 +14,9 @@ BANK_BYTES = 4
 """Bytes of a bank's word."""
 LOCAL_ALIGNMENT = 16
 """Bytes: a thread's local memory starts at a multiple of it, as the longest access wants."""
+LOCAL_WORD_BYTES = 4
+"""What of a thread's local memory lies together: consecutive threads of a warp have consecutive words (CUDA programming
+guide, device memory accesses)."""
 LOCAL_BYTES = 512 << 10
 """Local memory of a thread, in every compute capability (CUDA programming guide, technical specifications)."""
 RESERVED_SHARED_BYTES = 1024
@@ -62,6 +65,7 @@ __all__ = [
     "LOCAL_ALIGNMENT",
     "LOCAL_BYTES",
     "LOCAL_WINDOW",
+    "LOCAL_WORD_BYTES",
     "NO_RANK",
     "PAIR_BYTES",
     "PARAM_WINDOW",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.checks import VIEWCHECK, Check, in_force
+from triptych.core.checks import ASYNCCHECK, VIEWCHECK, Check, in_force
 from triptych.core.errors import ArgumentError, LaunchError
 from triptych.core.handles import Storage
 from triptych.core.launches import Observed
@@ -63,7 +63,8 @@ def run_launch(
     """
     warps_in_rows = launch.block[0] % WARP_SIZE == 0 or launch.block[1:] == (1, 1)
     now = settings()
-    kernel = kernel_of(program.text, launch.entry, warps_in_rows=warps_in_rows, numerics=now.tensor_numerics)
+    numerics, watches = now.tensor_numerics, ASYNCCHECK in checks
+    kernel = kernel_of(program.text, launch.entry, warps_in_rows=warps_in_rows, numerics=numerics, watches=watches)
     geometry = _geometry(kernel, launch)
     parameters = pack_parameters(kernel, launch.arguments)
     device = device or DeviceMemory()

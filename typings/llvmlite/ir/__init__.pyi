@@ -41,6 +41,12 @@ class Value:
     type: Any
     def get_reference(self) -> str: ...
 
+class Instruction(Value):
+    opname: str
+    operands: list[Value]
+
+class CastInstr(Instruction): ...
+
 class Constant(Value):
     constant: Any
     def __init__(self, typ: Type, constant: Any) -> None: ...
@@ -49,7 +55,7 @@ class Block(Value):
     name: str
     is_terminated: bool
 
-class _Attributes:
+class _Attributes(set[str]):
     def add(self, name: str) -> None: ...
 
 class GlobalValue(Value): ...

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from triptych.core.checks import SYNCCHECK, VIEWCHECK, Check
+from triptych.core.checks import ASYNCCHECK, SYNCCHECK, VIEWCHECK, Check
 from triptych.core.launches import Finding
-from triptych.gpu.check import synccheck, viewcheck, warpgroups
+from triptych.gpu.check import asynccheck, synccheck, viewcheck, warpgroups
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.worker import LaunchState, Worker
 
@@ -15,6 +15,7 @@ Finder = Callable[[Kernel, LaunchState, Sequence[Worker]], Iterator[Finding]]
 FINDERS: Mapping[Check, Sequence[Finder]] = {
     SYNCCHECK: (synccheck.find, warpgroups.find),
     VIEWCHECK: (viewcheck.find,),
+    ASYNCCHECK: (asynccheck.find,),
 }
 """What each check that does not stop a launch has seen when it is over."""
 

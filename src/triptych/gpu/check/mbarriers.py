@@ -40,9 +40,6 @@ WRONG: Mapping[FaultKind, tuple[Callable[[MbarrierState], str], str]] = {
         lambda state: f"would end its phase by an arrival with .noComplete: {_expects(state)}",
         "let the last arrival of a phase be one without .noComplete",
     ),
-    FaultKind.MBARRIER_PARITY: (
-        lambda _: "is asked for a phase of a parity that is not 0 or 1", "pass the lowest bit of the phase's number",
-    ),
 }  # fmt: skip
 """What is wrong with the mbarrier, and what to do."""
 

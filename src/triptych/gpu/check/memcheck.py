@@ -157,6 +157,10 @@ def _outside_local(_: Kernel, state: LaunchState, __: int, ___: int) -> tuple[st
     return f"is out of bounds: a thread has {state.geometry.local_bytes} bytes of local memory", None
 
 
+def _atomic_in_local(_: Kernel, __: LaunchState, ___: int, ____: int) -> tuple[str, None]:
+    return "is in local memory, which atomic operations do not reach (PTX manual, atom and red)", None
+
+
 def _outside(kernel: Kernel, state: LaunchState, address: int, _: int) -> tuple[str, Storage | None]:
     if FIRST_HEAP_ADDRESS <= address < PARAM_WINDOW:
         return _outside_allocations(state.heap, address), None
@@ -240,5 +244,8 @@ WRONG: Mapping[FaultKind, Wrong] = {
         _bulk_alignment, _always(f"align variables (`__align__({UNIT_BYTES})`), and offsets into arrays")
     ),
     FaultKind.LOCAL_BOUNDS: Wrong(_outside_local, _always("index within the local array")),
+    FaultKind.ATOMIC_IN_LOCAL: Wrong(
+        _atomic_in_local, _always("a thread's own variable needs no atomic operation: add to it, compare and set it")
+    ),
 }
 """The kinds of fault that are this check's."""

@@ -66,6 +66,8 @@ class Facts:
     reach: in most kernels, and in those that make addresses of other blocks' shared memory."""
     observes: Observation = Observation.NOTHING
     """Of a row that does not say otherwise."""
+    is_asynchronous: bool = False
+    """Whether it reads or writes shared memory at some time until its threads wait for it."""
     orders: bool = False
     """Whether it orders, awaits or prepares accesses: there is nothing to do where each takes effect at once."""
     carrier: Carrier = Carrier.MEANING
@@ -85,8 +87,9 @@ class Facts:
     """Whether its last operand is a predicate of which all threads at the barrier get the combination."""
 
 
-_BOXES: Mapping[str, Any] = {"copies_boxes": True, "lane_bytes": 16, "has_destination": False}
-_BULK: Mapping[str, Any] = {"is_bulk": True, "completes": True, "lane_bytes": 16, "has_destination": False}
+_COPIES: Mapping[str, Any] = {"is_asynchronous": True, "has_destination": False}
+_BOXES: Mapping[str, Any] = {**_COPIES, "copies_boxes": True, "lane_bytes": 16}
+_BULK: Mapping[str, Any] = {**_COPIES, "is_bulk": True, "completes": True, "lane_bytes": 16}
 
 
 class Effect(Facts, Enum):
@@ -103,10 +106,18 @@ class Effect(Facts, Enum):
     """Loads, of each lane its elements of a matrix at the address that all give (`wmma.load`)."""
     STORE_FRAGMENT = Facts(accesses=((None, "store"),), has_destination=False)
     ATOMIC = Facts(accesses=((None, "atomic"),), observes=Observation.STRONG)
-    COPY = Facts(accesses=((GLOBAL, "load"), (SHARED, "store")), unit_bytes=4, size_operand=True, has_destination=False)
+    COPY = Facts(**_COPIES, accesses=((GLOBAL, "load"), (SHARED, "store")), unit_bytes=4, size_operand=True)
     """From global to shared memory."""
+    COMMIT_COPIES = Facts(orders=True, has_destination=False)
+    """Makes a group of the thread's since the last one."""
+    AWAIT_COPIES = Facts(orders=True, has_destination=False)
+    """Waits until so many groups at most are not complete."""
+    AWAIT_ALL_COPIES = Facts(orders=True, has_destination=False)
+    """Waits for those too that are in no group."""
     MBARRIER = Facts(accesses=((None, "atomic"),), generic=(SHARED, SHARED))
     """Changes an mbarrier of the block (`mbarrier_object.py`)."""
+    MBARRIER_COPIES = Facts(accesses=((None, "atomic"),), generic=(SHARED, SHARED))
+    """Has an mbarrier of the block told when the thread's copies to shared memory are complete."""
     MBARRIER_REMOTE = Facts(accesses=((None, "atomic"),), generic=(SHARED, CLUSTER))
     """Changes an mbarrier that may be of another block of the cluster."""
     MBARRIER_TEST = Facts(accesses=((None, "atomic"),), generic=(SHARED, SHARED), observes=Observation.STRONG)
@@ -117,9 +128,13 @@ class Effect(Facts, Enum):
     BULK_EXCHANGE = Facts(**_BULK, accesses=((ASYNCHRONOUS, "load"), (ASYNCHRONOUS, "store")))
     BULK_REDUCTION = Facts(**_BULK, accesses=((ASYNCHRONOUS, "load"), (GLOBAL, "atomic")))
     BULK_EXCHANGED_REDUCTION = Facts(**_BULK, accesses=((ASYNCHRONOUS, "load"), (ASYNCHRONOUS, "atomic")))
-    STORE_ASYNC = Facts(accesses=((ASYNCHRONOUS, "store"),), completes=True, has_destination=False)
+    COMMIT_BULK = Facts(orders=True, has_destination=False)
+    """Makes a group of the thread's copies since the last one that no mbarrier is told of."""
+    AWAIT_BULK = Facts(orders=True, has_destination=False)
+    """Waits until so many groups at most are not complete, or have not read their sources."""
+    STORE_ASYNC = Facts(**_COPIES, accesses=((ASYNCHRONOUS, "store"),), completes=True)
     """A store that completes transactions of an mbarrier."""
-    REDUCTION_ASYNC = Facts(accesses=((ASYNCHRONOUS, "atomic"),), completes=True, has_destination=False)
+    REDUCTION_ASYNC = Facts(**_COPIES, accesses=((ASYNCHRONOUS, "atomic"),), completes=True)
     TENSOR_LOAD = Facts(**_BOXES, completes=True, accesses=((GLOBAL, "load"), (ASYNCHRONOUS, "store")))
     """A copy of a box of a tensor by one thread, from global to shared memory (`tensor_copy.py`)."""
     TENSOR_STORE = Facts(**_BOXES, accesses=((ASYNCHRONOUS, "load"), (GLOBAL, "store")))
@@ -133,7 +148,9 @@ class Effect(Facts, Enum):
     """Lanes of the warp exchange values."""
     MULTIPLY = Facts()
     """The warp multiplies matrices that its lanes hold together."""
-    MULTIPLY_GROUP = Facts(accesses=((TENSOR_SHARED, "load"),), follows_descriptors=True, lane_bytes=16)
+    MULTIPLY_GROUP = Facts(
+        accesses=((TENSOR_SHARED, "load"),), follows_descriptors=True, lane_bytes=16, is_asynchronous=True
+    )
     """Four warps multiply matrices that lie in shared memory (`wgmma.py`)."""
     FENCE_PRODUCTS = Facts(has_destination=False)
     """What registers hold is there for such multiplications; as they are done at once, there is nothing to do."""

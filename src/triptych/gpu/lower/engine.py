@@ -62,17 +62,19 @@ def _target_machine(level: int) -> llvm.TargetMachine:
     return _target().create_target_machine(cpu=processor().name, features=features, opt=level, jit=True)
 
 
-def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, *, keeps_blocks: bool) -> None:
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int, *, keeps_blocks: bool) -> None:
     """The passes that our code gains from.
 
     LLVM's own pipeline takes ten times as long for code that is no faster: what is common or constant in a kernel its
-    compiler has found already, and the code generator finds what we add.
+    compiler has found already, and the code generator finds what we add. At level 0, where nothing is hot, single
+    instructions stay as they are written.
     """
     manager = llvm.create_new_module_pass_manager()
     manager.add_sroa_pass()
     if not keeps_blocks:
         manager.add_simplify_cfg_pass()
-    manager.add_instruction_combine_pass()
+    if level:
+        manager.add_instruction_combine_pass()
     if not keeps_blocks:
         manager.add_simplify_cfg_pass()
     manager.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
@@ -85,7 +87,7 @@ def _compile(module: ir.Module, level: int, *, keeps_blocks: bool) -> bytes:
     module.data_layout = str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
     parsed.verify()
-    _optimise(parsed, machine, keeps_blocks=keeps_blocks)
+    _optimise(parsed, machine, level, keeps_blocks=keeps_blocks)
     return machine.emit_object(parsed)
 
 

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
+from llvmlite import ir
+
 from triptych.gpu.isa.asynchronous.bulk import bulk_copy_of
-from triptych.gpu.isa.asynchronous.mbarrier_object import OPERATIONS
+from triptych.gpu.isa.asynchronous.mbarrier_object import OPERATIONS, changes_mbarrier
 from triptych.gpu.isa.binding import BoundInstruction, registers_of
 from triptych.gpu.isa.effects import Effect
-from triptych.gpu.isa.spaces import CLUSTER, PARAM, Space
+from triptych.gpu.isa.spaces import CLUSTER, GLOBAL, PARAM, SHARED, Space
 from triptych.gpu.isa.table import Form
+from triptych.gpu.isa.tensor.fragments import Product
 from triptych.gpu.isa.tensor.wgmma import group_product_of
 from triptych.gpu.isa.types import packed_element
 from triptych.gpu.lower.asynchronous.bulk_copies import build_bulk, bulk_name
-from triptych.gpu.lower.asynchronous.mbarrier_changes import COMPLETION_UNITS, change_unit
+from triptych.gpu.lower.asynchronous.mbarrier_changes import change_unit, completion_units
 from triptych.gpu.lower.asynchronous.tensor_copies import build_tensor_copy, tensor_copy_name
 from triptych.gpu.lower.engine import Unit, load_units
 from triptych.gpu.lower.memory import (
-    LOAD_ROWS,
-    STORE_ROWS,
+    BY_SIZE,
+    BYTEWISE,
+    ROW_BYTES,
     HelperAccess,
+    admission_name,
     admit_name,
     atomic_access,
     build_admission,
@@ -31,7 +37,6 @@ from triptych.gpu.lower.memory import (
     copy_name,
     fallback_name,
     load_matrix_name,
-    needed_by_copy,
     store_matrix_name,
     ways_of,
 )
@@ -42,23 +47,35 @@ from triptych.gpu.lower.scheduling.clusters import HOOKS, LOCATE, build_clusters
 from triptych.gpu.lower.scheduling.scheduler import RUN, build_scheduler
 from triptych.gpu.lower.scheduling.services import FAULT, MISUSE, REFUEL, RESOLVE, build_services
 from triptych.gpu.lower.scheduling.turns import START_BLOCK
-from triptych.gpu.lower.tensor.products import build_multiply, multiply_name
+from triptych.gpu.lower.tensor.products import (
+    build_multiply,
+    build_registers,
+    build_tile,
+    multiply_name,
+    registers_name,
+    tile_name,
+)
 from triptych.gpu.lower.tensor.wgmma import build_group, group_name
+from triptych.gpu.lower.watching.layout import watched_name
+from triptych.gpu.lower.watching.unit import BULK_WATCHING, WATCHING
 
 _ALWAYS = (
     Unit("services", (FAULT, MISUSE, RESOLVE, REFUEL), build_services, level=0),
-    Unit("barriers", (ARRIVE, SETTLE), build_barriers),
+    Unit("barriers", (ARRIVE, SETTLE), build_barriers, level=0),
     Unit("scheduler", (RUN, START_BLOCK), build_scheduler, level=0),
 )
 _CLUSTERS = Unit("clusters", (LOCATE, *map(hook_symbol, HOOKS)), build_clusters)
 _SHUFFLE = Unit("shuffle", (SHUFFLE,), build_shuffle)
 
 
-def units_for(instructions: Iterable[BoundInstruction]) -> tuple[Unit, ...]:
-    """The units that code for these instructions calls, each once, those that others call first."""
-    found: dict[str, Unit] = {unit.key: unit for unit in _ALWAYS}
+def units_for(instructions: Iterable[BoundInstruction], *, watched: bool = False) -> tuple[Unit, ...]:
+    """The units that code for these instructions calls, each once, those that others call first.
+
+    `watched`: those of the variant that asynccheck looks at.
+    """
+    found: dict[str, Unit] = {unit.key: unit for unit in (*_ALWAYS, *([WATCHING] if watched else []))}
     for instruction in instructions:
-        for unit in _units_of(instruction):
+        for unit in _units_of(instruction, watched=watched):
             found.setdefault(unit.key, unit)
     return tuple(found.values())
 
@@ -74,7 +91,7 @@ def load_cluster_hooks(units: Sequence[Unit], cluster_size: int) -> dict[str, in
     return {hook: addresses[hook_symbol(hook)] for hook in HOOKS}
 
 
-def _units_of(instruction: BoundInstruction) -> Iterator[Unit]:
+def _units_of(instruction: BoundInstruction, *, watched: bool) -> Iterator[Unit]:
     form = instruction.form
     if instruction.effect in (Effect.CLUSTER_ARRIVAL, Effect.CLUSTER_WAIT):
         yield _CLUSTERS
@@ -84,31 +101,37 @@ def _units_of(instruction: BoundInstruction) -> Iterator[Unit]:
         t = packed_element(form.words[0])
         symbol = directed_name(form.row.rounds, t)
         yield Unit(symbol, (symbol,), partial(build_directed, form.row.rounds, t))
-    if instruction.effect.completes:
+    if instruction.effect.completes or instruction.effect.copies_boxes:
         yield _CLUSTERS
-        yield from COMPLETION_UNITS
+        yield from [BULK_WATCHING] if watched else []
+    if instruction.effect.completes:
+        yield from completion_units(watched=watched)
     if instruction.effect.is_bulk:
         copy = bulk_copy_of(form)
-        yield Unit(bulk_name(copy), (bulk_name(copy),), partial(build_bulk, copy))
+        yield _variant(bulk_name(copy), partial(build_bulk, copy), watched=watched)
     elif instruction.effect.copies_boxes:
-        symbol = tensor_copy_name(form.operation)
-        yield _CLUSTERS
-        yield Unit(symbol, (symbol,), partial(build_tensor_copy, form.operation))
+        build = partial(build_tensor_copy, form.operation)
+        yield _variant(tensor_copy_name(form.operation), build, watched=watched)
     elif instruction.effect.follows_descriptors:
         group = group_product_of(form)
-        yield Unit(group_name(group), (group_name(group),), partial(build_group, group))
+        yield _variant(group_name(group), partial(build_group, group), watched=watched)
     elif not _is_fixed_parameter(instruction):
         for space, kind in form.accesses:
-            yield from _access_units(_helper_access(form, space.helper, kind))
+            yield from _access_units(_helper_access(form, space.helper, kind, watched=watched))
     if instruction.effect is Effect.COPY:
         yield from _copy_units(form.lane_bytes)
     if form.product is not None and instruction.effect is Effect.MULTIPLY:
-        symbol = multiply_name(form.product)
-        yield Unit(symbol, (symbol,), partial(build_multiply, form.product))
+        yield from _multiply_units(form.product)
     if instruction.effect is Effect.LOAD_MATRIX:
         yield from _load_matrix_units(form.elements, form.has("trans"))
     if instruction.effect is Effect.STORE_MATRIX:
         yield from _store_matrix_units(form.elements, form.has("trans"))
+
+
+def _variant(symbol: str, build: Callable[..., ir.Module], *, watched: bool) -> Unit:
+    """A helper that asynccheck has a variant of."""
+    symbol = watched_name(symbol) if watched else symbol
+    return Unit(symbol, (symbol,), partial(build, watched=watched))
 
 
 def _is_fixed_parameter(instruction: BoundInstruction) -> bool:
@@ -118,11 +141,12 @@ def _is_fixed_parameter(instruction: BoundInstruction) -> bool:
     return not any(any(registers_of(source.operand)) for source in instruction.sources)
 
 
-def _helper_access(form: Form, space: Space, kind: str) -> HelperAccess:
+def _helper_access(form: Form, space: Space, kind: str, *, watched: bool) -> HelperAccess:
     """What the helper does that serves an access of an instruction."""
     if kind == "atomic":
         t = packed_element(form.words[0])
-        return atomic_access(form.operation, space, t, form.lane_bytes // t.bytes)
+        access = atomic_access(form.operation, space, t, form.lane_bytes // t.bytes)
+        return replace(access, watched=watched and changes_mbarrier(form.operation))
     size = form.unit_bytes
     return HelperAccess(kind, space, size, form.lane_bytes // size)
 
@@ -130,32 +154,47 @@ def _helper_access(form: Form, space: Space, kind: str) -> HelperAccess:
 def _access_units(access: HelperAccess) -> Iterator[Unit]:
     if access.kind in OPERATIONS:
         yield change_unit(access.kind)
-    yield from _admission_units(access.space)
+    yield from _admission_units(access.space, access.bytes)
     symbols = (access.name, *(fallback_name(access, way) for way in ways_of(access)))
     yield Unit(access.name, symbols, partial(build_helper, access))
 
 
-def _admission_units(space: Space) -> Iterator[Unit]:
+def _admission_units(space: Space, size: int) -> Iterator[Unit]:
     for part in space.reaches:
-        yield from _admission_units(part)
+        yield from _admission_units(part, 0)
     if space is CLUSTER:
         yield _CLUSTERS
     yield Unit(admit_name(space), (admit_name(space),), partial(build_admission, space))
+    if (space, size) in BY_SIZE:
+        name = admission_name(space, size)
+        yield Unit(name, (name,), partial(build_admission, space, size))
 
 
 def _copy_units(size: int) -> Iterator[Unit]:
-    for access in needed_by_copy(size):
+    for access in BYTEWISE:
         yield from _access_units(access)
+    for space in (GLOBAL, SHARED):
+        yield from _admission_units(space, size)
     yield Unit(copy_name(size), (copy_name(size),), partial(build_copy, size))
 
 
+def _multiply_units(product: Product) -> Iterator[Unit]:
+    for fragment, turned in ((product.a, False), (product.b, True), (product.c, False)):
+        symbol = tile_name(fragment, turned=turned)
+        yield Unit(symbol, (symbol,), partial(build_tile, fragment, turned))
+    symbol = registers_name(product.d)
+    yield Unit(symbol, (symbol,), partial(build_registers, product.d))
+    symbol = multiply_name(product)
+    yield Unit(symbol, (symbol,), partial(build_multiply, product))
+
+
 def _load_matrix_units(count: int, transposed: bool) -> Iterator[Unit]:
-    yield from _access_units(LOAD_ROWS)
+    yield from _admission_units(SHARED, ROW_BYTES)
     symbol = load_matrix_name(count, transposed)
     yield Unit(symbol, (symbol,), partial(build_load_matrix, count, transposed))
 
 
 def _store_matrix_units(count: int, transposed: bool) -> Iterator[Unit]:
-    yield from _access_units(STORE_ROWS)
+    yield from _admission_units(SHARED, ROW_BYTES)
     symbol = store_matrix_name(count, transposed)
     yield Unit(symbol, (symbol,), partial(build_store_matrix, count, transposed))

@@ -92,6 +92,7 @@ class FaultKind(IntEnum):
     CLUSTER_ARRIVAL = 17
     CLUSTER_WAIT = 18
     DIVERGENT_WARP = 19
+    ATOMIC_IN_LOCAL = 20
     # An mbarrier's, in the order of `MbarrierFault`.
     MBARRIER_NO_OBJECT = MBARRIER_FAULTS + MbarrierFault.NO_OBJECT
     MBARRIER_INVALIDATED = MBARRIER_FAULTS + MbarrierFault.INVALIDATED
@@ -99,7 +100,6 @@ class FaultKind(IntEnum):
     MBARRIER_ARRIVALS = MBARRIER_FAULTS + MbarrierFault.ARRIVALS
     MBARRIER_TRANSACTIONS = MBARRIER_FAULTS + MbarrierFault.TRANSACTIONS
     MBARRIER_COMPLETES = MBARRIER_FAULTS + MbarrierFault.COMPLETES
-    MBARRIER_PARITY = MBARRIER_FAULTS + MbarrierFault.PARITY
     BULK_SIZE = 50
     BULK_ALIGNMENT = 51
     TENSOR_MAP = 52
@@ -143,7 +143,8 @@ class Record(ctypes.Structure):
         return ctypes.sizeof(cls)
 
 
-def _fields(*names: str) -> list[tuple[str, type]]:
+def fields_of(*names: str) -> list[tuple[str, type]]:
+    """Fields by their names, several in a string or one."""
     return [(name, ctypes.c_int64) for several in names for name in several.split()]
 
 
@@ -154,7 +155,7 @@ class Slot(Record):
         "block_index": Start.GIVEN, "ctaid_x": Start.GIVEN, "ctaid_y": Start.GIVEN, "ctaid_z": Start.GIVEN,
         "shared": Start.KEPT, "local": Start.KEPT, "warps": Start.KEPT, "barriers": Start.KEPT, "arrivals": 0,
     }  # fmt: skip
-    _fields_ = _fields(*STARTS)
+    _fields_ = fields_of(*STARTS)
 
 
 MEMORY_SIZES = ("storage_count", "shared_size", "local_size")
@@ -171,17 +172,21 @@ class Context(Record):
     """
 
     STARTS: ClassVar[Starts] = Slot.STARTS
-    _fields_ = _fields(
+    _fields_ = fields_of(
         *Slot.STARTS, *MEMORY_SIZES,
         # The launch's: the same for all its blocks.
         "next_block total_blocks nctaid_x nctaid_y nctaid_z ntid_x ntid_y ntid_z threads warp_count thread_indices",
+        "local_stride",
         "index_stride parameters stop_block budget converged masked storages symbols envreg_1 envreg_2 host_call",
         "cleared_bytes",
         "cluster_x cluster_y cluster_z cluster_size explicit_cluster",
         "room_for_cluster start_cluster settle_cluster some_ready",  # addresses: see `clusters.HOOKS`
+        # What asynccheck keeps of a block, by the distance from its shared memory (`watching/layout.py`); 0: nothing.
+        "watched_phases watched_warps watched_tags watched_copies watched_reads watched_bytes watched_shift",
+        "watched_region",
         # The worker's: they go on from block to block.
         "sites site_count counts scratch warp_index slots slot_count slot_limit wanted cursor held done_blocks",
-        "progress turn_progress idle_turns spins",
+        "progress turn_progress idle_turns spins hazards hazard_count",
         # Its first fault, as `services.record_fault` says.
         "fault_kind fault_block fault_warp fault_lane fault_line fault_detail fault_site fault_address fault_size",
     )  # fmt: skip
@@ -205,7 +210,7 @@ class Warp(Record):
         **dict.fromkeys((f"next_blocks_{i}" for i in range(WARP_SIZE // 2)), Start.KEPT),
         **dict.fromkeys((f"results_{i}" for i in range(WARP_SIZE // 2)), Start.KEPT),
     }  # fmt: skip
-    _fields_ = _fields(*STARTS)
+    _fields_ = fields_of(*STARTS)
 
 
 class Barrier(Record):
@@ -218,7 +223,7 @@ class Barrier(Record):
         "arrived": 0, "live": 0, "threads": Start.GIVEN, "reduces": 0, "count": 0, "every": 1, "any": 0,
         "line": Start.GIVEN,
     }  # fmt: skip
-    _fields_ = _fields(*STARTS)
+    _fields_ = fields_of(*STARTS)
 
 
 class Site(Record):
@@ -229,7 +234,7 @@ class Site(Record):
     `left_view` is the first address that it reached for outside of what the launch passed of a storage, 0 for none.
     """
 
-    _fields_ = _fields("low high delta touched requests sectors bytes conflicts contiguous broadcast left_view")
+    _fields_ = fields_of("low high delta touched requests sectors bytes conflicts contiguous broadcast left_view")
 
 
 class AsyncCopy(Record):
@@ -238,7 +243,7 @@ class AsyncCopy(Record):
     `target`, `source` and `barrier` are addresses of the copy's spaces, `blocks` the ranks of a multicast as bits.
     """
 
-    _fields_ = _fields("lane target source bytes barrier blocks")
+    _fields_ = fields_of("lane target source bytes barrier blocks")
 
 
 class TensorRequest(Record):
@@ -248,7 +253,7 @@ class TensorRequest(Record):
     `barrier` are those of shared memory, and may name a block. Coordinates are those of the innermost axis first.
     """
 
-    _fields_ = _fields("how lane tensor_map shared barrier blocks x0 x1 x2 x3 x4 offset1 offset2 offset3")
+    _fields_ = fields_of("how lane tensor_map shared barrier blocks x0 x1 x2 x3 x4 offset1 offset2 offset3")
 
 
 class MisuseKind(IntEnum):
@@ -339,7 +344,7 @@ class StorageRow(Record):
     `parts` is 0, or where the first address and the end of what is allocated in each granule of it stand.
     """
 
-    _fields_ = _fields("low high view_low view_high delta writable read_map write_map parts")
+    _fields_ = fields_of("low high view_low view_high delta writable read_map write_map parts")
 
 
 FUEL = 1 << 16

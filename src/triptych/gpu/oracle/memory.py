@@ -164,6 +164,10 @@ class WarpMemory:
         """
         count = elements_of(operation, len(operands))
         places = self._places(space, "atomic", t.bytes * count, address.tolist(), active)
+        for place in places:
+            if place.space is LOCAL:
+                at = place.touch
+                raise self._fault(LOCAL, "atomic", at.lane, at.address, at.size, "is none that atomic operations reach")
         self._count("atomic", places)
         results = np.zeros((count, LANES), unsigned(t.bits))
         bits = [to_bits(t, operand).tolist() for operand in operands]

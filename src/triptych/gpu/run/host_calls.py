@@ -6,10 +6,12 @@ import ctypes
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from triptych.core.errors import MemoryFault
-from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.hardware import LOCAL_WORD_BYTES, WARP_SIZE
 from triptych.gpu.isa.calls import HOST_FUNCTIONS, MOST_TEXT, HostFault
-from triptych.gpu.isa.spaces import Holder, space_at
+from triptych.gpu.isa.spaces import LOCAL, space_at
 from triptych.gpu.lower.memory import WINDOWS
 from triptych.gpu.lower.records import Context, Site, StorageRow
 from triptych.gpu.run.heap import DeviceHeap
@@ -77,7 +79,7 @@ class HostCalls:
         start, end = self._find(address)
         if start is None or address + size > end:
             raise self._unreachable(address, size)
-        return ctypes.string_at(start, size)
+        return self._own(start, size) if LOCAL.has_in_window(address) else ctypes.string_at(start, size)
 
     def read_text(self, address: int) -> bytes:
         """See `Host`."""
@@ -87,20 +89,33 @@ class HostCalls:
         start, end = self._find(address)
         if start is None:
             raise self._unreachable(address, 1)
-        text = ctypes.string_at(start, min(end - address, MOST_TEXT)).split(b"\0", 1)[0]
-        if space_at(address).holder is not Holder.THREAD:  # another lane's is another text
-            self._texts[address] = text
+        most = min(end - address, MOST_TEXT)
+        if LOCAL.has_in_window(address):
+            return self._own(start, most).split(b"\0", 1)[0]  # another lane's is another text
+        self._texts[address] = text = ctypes.string_at(start, most).split(b"\0", 1)[0]
         return text
 
+    def _own(self, start: int, size: int) -> bytes:
+        """Bytes of the thread's local memory, whose words lie among those of the other lanes (`interleaving.py`)."""
+        warp, lane = divmod(self.thread, WARP_SIZE)
+        first, last = start // LOCAL_WORD_BYTES, (start + size - 1) // LOCAL_WORD_BYTES
+        row_bytes = WARP_SIZE * LOCAL_WORD_BYTES
+        rows = self.context.local + warp * WARP_SIZE * self.state.geometry.local_stride + first * row_bytes
+        held = np.frombuffer(ctypes.string_at(rows, (last - first + 1) * row_bytes), np.uint32)
+        before = start - first * LOCAL_WORD_BYTES
+        return held[lane::WARP_SIZE].tobytes()[before : before + size]
+
     def _find(self, address: int) -> tuple[int | None, int]:
-        """The host's place of a generic address, and the first device address behind its storage."""
+        """The host's place of a generic address, and the first device address behind its storage.
+
+        In local memory the place is the offset in the thread's own.
+        """
         context = self.context
         space = space_at(address)
         if space in WINDOWS:
             window, offset = WINDOWS[space], address - space.window
             size = getattr(context, window.size)
-            before = self.thread * self.state.geometry.local_stride if space.holder is Holder.THREAD else 0
-            base: int = getattr(context, window.base) + before
+            base: int = 0 if space is LOCAL else getattr(context, window.base)
             return (base + offset, space.window + size) if offset < size else (None, 0)
         place = bisect_right(self._low, address) - 1
         if place < 0:

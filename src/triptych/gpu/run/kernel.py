@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -31,6 +31,22 @@ from triptych.gpu.syntax.ast import Instruction
 
 
 @dataclass(frozen=True, slots=True)
+class WatchedFacts:
+    """What a kernel needs whose asynchronous copies and readers of shared memory are looked at."""
+
+    granule: int
+    """The bytes of shared memory that one copy of a lane writes at least."""
+    linked: tuple[Unit, ...]
+
+    @classmethod
+    def of(cls, analysis: KernelAnalysis) -> WatchedFacts | None:
+        """From the analysis; None where it has none."""
+        instructions = [i for block in analysis.bound for i in block]
+        sizes = [i.form.lane_bytes for i in instructions if i.effect.is_asynchronous]
+        return cls(min(sizes), units_for(instructions, watched=True)) if sizes else None
+
+
+@dataclass(frozen=True, slots=True)
 class KernelFacts:
     """What a launch needs to know of a kernel besides its code; kept in the cache beside it."""
 
@@ -43,6 +59,8 @@ class KernelFacts:
     instructions: int
     """PTX instructions, those of the functions it calls included."""
     linked: tuple[Unit, ...]
+    watched: WatchedFacts | None
+    """Of the variant that asynccheck looks at, where there is anything to look at."""
     host_calls: frozenset[str]
     """The functions of the host that it calls."""
     uses_heap: bool
@@ -61,7 +79,7 @@ class KernelFacts:
         return cls(
             analysis.layout, analysis.frame_bytes, analysis.counts, _writing_sites(analysis), plan_counting(analysis),
             sum(map(len, analysis.bound)),
-            units_for(i for block in analysis.bound for i in block),
+            units_for(i for block in analysis.bound for i in block), WatchedFacts.of(analysis),
             frozenset(row.name for row in called),
             any(row.uses_heap for row in called),
             _order_matters(analysis), _standing_blocks(analysis),
@@ -101,11 +119,14 @@ def _order_matters(analysis: KernelAnalysis) -> bool:
 class Kernel:
     """One kernel's facts and machine code. Safe to use from several threads."""
 
-    def __init__(self, gpu_module: GpuModule, name: str, *, warps_in_rows: bool, numerics: str = FAST) -> None:
+    def __init__(
+        self, gpu_module: GpuModule, name: str, *, warps_in_rows: bool, numerics: str = FAST, watches: bool = False
+    ) -> None:  # fmt: skip
         """Looks the kernel up; it is taken apart only where the cache does not know it.
 
         `warps_in_rows`: for blocks whose warps each lie in one row of threads, where %tid.x ascends and %tid.y is the
-        same. `numerics`: the arithmetic of its multiplications of matrices (`tensor_numerics.NUMERICS`).
+        same. `numerics`: the arithmetic of its multiplications of matrices (`tensor_numerics.NUMERICS`). `watches`:
+        whether asynccheck looks at it, for which code differs where it has anything to look at.
 
         Raises:
             UnknownName: the module has no such kernel.
@@ -122,6 +143,12 @@ class Kernel:
         self._code: dict[str, KernelCode] = {}
         made = cache().fetch("facts", self._key, lambda: pickle.dumps(KernelFacts.of(self.analysis)))
         self.facts: KernelFacts = pickle.loads(made)
+        self.watched = self.facts.watched if watches else None
+
+    @property
+    def linked(self) -> tuple[Unit, ...]:
+        """What its code is linked with."""
+        return self.facts.linked if self.watched is None else self.watched.linked
 
     @LazyProperty
     def analysis(self) -> KernelAnalysis:
@@ -144,9 +171,13 @@ class Kernel:
             return self._code[form]
 
     def _compile(self, form: str) -> KernelCode:
-        return undisturbed(
-            lambda: compile_form(self._key, form, self.facts.instructions, lambda: self.analysis, self.facts.linked)
-        )
+        watched = self.watched is not None
+        key = f"{self._key}/watched" if watched else self._key
+
+        def analysis() -> KernelAnalysis:
+            return replace(self.analysis, is_watched=watched)
+
+        return undisturbed(lambda: compile_form(key, form, self.facts.instructions, analysis, self.linked))
 
     def known_code(self, form: str) -> int:
         """The address of the code in a form, 0 where it was not needed yet."""
@@ -154,6 +185,11 @@ class Kernel:
 
 
 @lru_cache(maxsize=256)
-def kernel_of(text: str, name: str, *, warps_in_rows: bool, numerics: str = FAST) -> Kernel:
-    """The kernel of that name in PTX text, for blocks whose warps lie in rows of threads or for any."""
-    return Kernel(load(text), name, warps_in_rows=warps_in_rows, numerics=numerics)
+def kernel_of(
+    text: str, name: str, *, warps_in_rows: bool, numerics: str = FAST, watches: bool = False
+) -> Kernel:  # fmt: skip
+    """The kernel of that name in PTX text, for blocks whose warps lie in rows of threads or for any.
+
+    `watches`: whether asynccheck looks at it.
+    """
+    return Kernel(load(text), name, warps_in_rows=warps_in_rows, numerics=numerics, watches=watches)

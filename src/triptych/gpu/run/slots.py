@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from triptych.gpu.hardware import BARRIERS, WARP_SIZE
 from triptych.gpu.lower.records import Barrier, Context, Slot, Warp
+from triptych.gpu.lower.watching.layout import place_memory
 from triptych.gpu.run.geometry import Geometry
 from triptych.gpu.run.host_memory import aligned, records
 from triptych.gpu.run.kernel import Kernel
@@ -25,8 +26,12 @@ def slot_bytes(kernel: Kernel, geometry: Geometry) -> int:
 
 def _parts_of(kernel: Kernel, geometry: Geometry) -> dict[str, int]:
     """What a block has for itself, in bytes: memory, registers of parted lanes, and the records of its slot."""
+    watched = kernel.watched
+    shared = geometry.shared_bytes
+    if watched is not None:
+        shared, _ = place_memory(watched.granule, shared, geometry.warps)
     return {
-        "shared": geometry.shared_bytes, "local": geometry.local_stride * geometry.warps * WARP_SIZE,
+        "shared": shared, "local": geometry.local_stride * geometry.warps * WARP_SIZE,
         "frames": kernel.facts.frame_bytes * geometry.warps,
         "warps": Warp.size() * geometry.warps, "barriers": Barrier.size() * BARRIERS,
     }  # fmt: skip

@@ -13,6 +13,8 @@ from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, PAIR_BYTES, PARAM_WINDOW
 from triptych.gpu.lower.records import StorageRow
 from triptych.gpu.run.heap import DeviceHeap
 
+_FIELDS = StorageRow.names()
+
 
 @dataclass(frozen=True, slots=True)
 class StorageTable:
@@ -52,24 +54,22 @@ def build_storage_table(
         memory = {**memory, heap.storage: heap.memory}
     own = Storage("parameters", PARAM_WINDOW, parameters.nbytes, writable=False)
     storages = (*sorted(memory, key=lambda s: s.address), own)
-    hosts = [(parameters if s is own else memory[s]).__array_interface__["data"][0] for s in storages]
-    low = np.array([s.address for s in storages], np.int64)
-    high = np.array([s.end for s in storages], np.int64)
-    first, last = low // PAIR_BYTES, (np.maximum(high, low + 1) - 1) // PAIR_BYTES
-    counts = last - first + 1
-    starts = np.cumsum(counts) - counts
-    read_map, write_map = (np.zeros(int(counts.sum()), np.uint8) for _ in range(2))
-    rows = np.empty((len(storages), StorageRow.size() // 8), np.int64)
-    for name, column in {
-        "low": low,
-        "high": high,
-        "view_low": np.array([views.get(s, (0, 0))[0] for s in storages], np.int64),
-        "view_high": np.array([views.get(s, (0, 0))[1] for s in storages], np.int64),
-        "delta": np.array(hosts, np.int64) - low,
-        "writable": np.array([s.writable for s in storages], np.int64),
-        "read_map": read_map.ctypes.data + starts - first,
-        "write_map": write_map.ctypes.data + starts - first,
-        "parts": np.array([0 if heap is None or s is not heap.storage else heap.bounds.ctypes.data for s in storages]),
-    }.items():
-        rows[:, StorageRow.position(name)] = column
-    return StorageTable(storages, rows, read_map, write_map, int(counts[low >= FIRST_HEAP_ADDRESS].sum()))
+    firsts = [one.address // PAIR_BYTES for one in storages]
+    lasts = [max(one.end - 1, one.address) // PAIR_BYTES for one in storages]
+    counts = [last + 1 - first for first, last in zip(firsts, lasts, strict=True)]
+    read_map, write_map = (np.zeros(sum(counts), np.uint8) for _ in range(2))
+    reads, writes, start = read_map.ctypes.data, write_map.ctypes.data, 0
+    rows: list[list[int]] = []
+    for storage, first, count in zip(storages, firsts, counts, strict=True):
+        host = (parameters if storage is own else memory[storage]).__array_interface__["data"][0]
+        view_low, view_high = views.get(storage, (0, 0))
+        values = {
+            "low": storage.address, "high": storage.end, "view_low": view_low, "view_high": view_high,
+            "delta": host - storage.address, "writable": storage.writable,
+            "read_map": reads + start - first, "write_map": writes + start - first,
+            "parts": 0 if heap is None or storage is not heap.storage else heap.bounds.ctypes.data,
+        }  # fmt: skip
+        rows.append([values[name] for name in _FIELDS])
+        start += count
+    beside = sum(count for one, count in zip(storages, counts, strict=True) if one.address >= FIRST_HEAP_ADDRESS)
+    return StorageTable(storages, np.array(rows, np.int64), read_map, write_map, beside)

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from triptych.gpu.hardware import RESERVED_SHARED_END, WARP_SIZE
 from triptych.gpu.lower.linked_units import load_cluster_hooks
 from triptych.gpu.lower.records import NO_STOP, SCRATCH_BYTES, Context, Site, Slot
+from triptych.gpu.lower.watching.layout import place_memory
+from triptych.gpu.lower.watching.records import HAZARDS_KEPT, Hazard
 from triptych.gpu.run.geometry import Geometry
 from triptych.gpu.run.heap import DeviceHeap
 from triptych.gpu.run.host_calls import HostCalls
@@ -45,6 +47,8 @@ class Worker:
     """The sites whose requests show that something was done."""
     standing: frozenset[int]
     """See `KernelFacts`."""
+    hazards: NDArray[np.int64]
+    """A `Hazard` each: what asynccheck saw, of which the context knows how many there are."""
     owned: list[Any] = field(default_factory=list[Any])
     is_done: bool = False
     host: HostCalls | None = None
@@ -103,6 +107,7 @@ def make_worker(kernel: Kernel, state: LaunchState, workers: int) -> Worker:
         "thread_indices": indices.ctypes.data, "index_stride": indices.shape[1],
         "parameters": state.parameters.ctypes.data,
         "shared_size": geometry.shared_bytes, "local_size": geometry.local_bytes,
+        "local_stride": geometry.local_stride,
         "cleared_bytes": RESERVED_SHARED_END if facts.layout.shared_start else 0,
         "sites": sites.ctypes.data, "site_count": len(sites),
         "counts": counts.ctypes.data,
@@ -113,9 +118,13 @@ def make_worker(kernel: Kernel, state: LaunchState, workers: int) -> Worker:
         "cluster_size": geometry.cluster_size, "explicit_cluster": int(geometry.explicit_cluster),
         "envreg_1": state.grid_workspace >> 32, "envreg_2": state.grid_workspace & 0xFFFF_FFFF,
     }  # fmt: skip
+    hazards = records(HAZARDS_KEPT if kernel.watched else 0, Hazard.size() // 8)
+    if kernel.watched is not None:
+        _, places = place_memory(kernel.watched.granule, geometry.shared_bytes, geometry.warps)
+        values |= {**places, "hazards": hazards.ctypes.data}
     for axis, extent, size, part in zip("xyz", geometry.grid, geometry.block, geometry.cluster, strict=True):
         values[f"nctaid_{axis}"], values[f"ntid_{axis}"], values[f"cluster_{axis}"] = extent, size, part
-    values |= load_cluster_hooks(facts.linked, geometry.cluster_size)
+    values |= load_cluster_hooks(kernel.linked, geometry.cluster_size)
     for name, value in values.items():
         setattr(context, name, value)
     whole = geometry.cluster_size
@@ -123,7 +132,8 @@ def make_worker(kernel: Kernel, state: LaunchState, workers: int) -> Worker:
     slots = add_slots(None, whole, kernel, geometry, context)
     for name in Slot.names():
         setattr(context, name, int(slots.rows[0, Slot.position(name)]))
-    worker = Worker(context, slots, counts, sites, facts.writing_sites, facts.standing, [indices, scratch, own])
+    owned = [indices, scratch, own]
+    worker = Worker(context, slots, counts, sites, facts.writing_sites, facts.standing, hazards, owned)
     if facts.host_calls:
         worker.host = HostCalls(state, worker)
     return worker

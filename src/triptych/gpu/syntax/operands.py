@@ -96,7 +96,9 @@ class OperandParser:
         elif name[0] == "%" or "." in name:
             base, _, selector = name.partition(".")
             if selector and isinstance(names.get(base), Register):
-                raise tokens.error(f"the selector '.{selector}' of register '{base}' is not supported", index)
+                before = (text for text in reversed(tokens.texts[:index]) if text[:1].isalpha() and "." in text)
+                what = f"the selector '.{selector}' of register '{base}'"
+                raise tokens.error(f"'{next(before, name)}': {what} is not supported", index)
             raise tokens.error(f"undeclared register '{name}'", index, "declare it with .reg")
         elif ":" in name:
             raise tokens.expected("an operand", index)

@@ -74,8 +74,11 @@ class _ModuleParser:
         address_size = 32  # the manual's default
         if tokens.accept(".address_size"):
             address_size = parse_integer(tokens, "an address size")
-            if address_size not in (32, 64):
-                raise tokens.error(f"an address size of {address_size}; expected 32 or 64", tokens.at - 1)
+            if address_size == 32:
+                message = "addresses of 32 bits are not supported: `ptxas` compiles them for no target from sm_75 on"
+                raise tokens.error(message, tokens.at - 1, "compile for addresses of 64 bits")
+            if address_size != 64:
+                raise tokens.error(f"an address size of {address_size}; expected 64", tokens.at - 1)
         return (int(major), int(minor)), target, address_size
 
     def _parse_item(self) -> None:

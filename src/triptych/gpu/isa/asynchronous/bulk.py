@@ -130,18 +130,22 @@ for _names, _types in (("add", "u32 s32 u64 s64"), *_IN_SHARED[1:]):
 # --- Groups, and what changes nothing -------------------------------------------------------------------------------
 
 
-def _order(syntax: str, section: str, summary: str) -> None:
+def _order(syntax: str, section: str, summary: str, effect: Effect = Effect.ORDER) -> None:
     def nothing(m: Machine[V], f: Form, *operands: V) -> None:
         return
 
     nothing.__doc__ = summary
-    row(syntax, section=section, pipe=Pipe.CONTROL, effect=Effect.ORDER, needs="sm_90")(nothing)
+    row(syntax, section=section, pipe=Pipe.CONTROL, effect=effect, needs="sm_90")(nothing)
 
 
-_order("cp.async.bulk.commit_group", "9.7.9.25.6.1", "Closes a group of bulk copies; they are done already.")
+_order(
+    "cp.async.bulk.commit_group", "9.7.9.25.6.1", "Closes a group of bulk copies; they are done already.",
+    Effect.COMMIT_BULK,
+)  # fmt: skip
 _order(
     "cp.async.bulk.wait_group{.read} n:u32", "9.7.9.25.6.2",
     "Waits for all but the newest n groups, or until their sources are read; they are done already.",
+    Effect.AWAIT_BULK,
 )  # fmt: skip
 for _hint, _policy in (("", ""), (".L2::cache_hint", ", policy:b64")):
     _order(

@@ -160,25 +160,27 @@ for _name, _section in (("arrive", "9.7.13.15.13"), ("arrive_drop", "9.7.13.15.1
         )(mbarrier_arrive_before_end)  # fmt: skip
 
 
-@_barrier("cp.async.mbarrier.arrive.noinc{.space}.b64 [a]:u64", section="9.7.13.15.15", operation=ARRIVE, groups=_OWN)
+_tells = partial(row, pipe=Pipe.LOAD_STORE, effect=Effect.MBARRIER_COPIES, needs="sm_80")
+
+
+@_tells("cp.async.mbarrier.arrive.noinc{.space}.b64 [a]:u64", section="9.7.13.15.15", operation=ARRIVE, groups=_OWN)
 def cp_async_arrive(m: Machine[V], f: Form, address: V) -> None:
     """One arrival when the thread's copies so far are done, as they are."""
     zero = m.constant(U64, 0)
     _operate(m, f, address, _one(m), zero, zero)
 
 
-@_barrier("cp.async.mbarrier.arrive{.space}.b64 [a]:u64", section="9.7.13.15.15", operation=TEST, groups=_OWN)
+@_tells("cp.async.mbarrier.arrive{.space}.b64 [a]:u64", section="9.7.13.15.15", operation=TEST, groups=_OWN)
 def cp_async_arrive_once_more(m: Machine[V], f: Form, address: V) -> None:
     """As before, but one arrival more is expected first: nothing changes."""
-    _operate(m, f, address, m.constant(U64, 0))
+    _operate(m, f, address)
 
 
 # --- Waits ----------------------------------------------------------------------------------------------------------
 
 
 def _has_ended(m: Machine[V], f: Form, address: V, parity: V) -> V:
-    now = parity_of(m, _operate(m, f, address, parity))
-    return m.compare(U64, "ne", now, parity)
+    return m.compare(U64, "ne", parity_of(m, _operate(m, f, address)), parity)
 
 
 def mbarrier_test(m: Machine[V], f: Form, address: V, state: V, *suspend_time: V) -> V:
@@ -187,8 +189,9 @@ def mbarrier_test(m: Machine[V], f: Form, address: V, state: V, *suspend_time: V
 
 
 def mbarrier_test_parity(m: Machine[V], f: Form, address: V, parity: V, *suspend_time: V) -> V:
-    """d = whether the phase of that parity, this one or the one before, has ended."""
-    return _has_ended(m, f, address, _wide(m, parity))
+    """d = whether the phase of the parity that is the lowest bit of a register, this or the one before, has ended."""
+    # ptxas shifts the other bits out (for sm_80 and for sm_90), and Triton passes 0 and -1.
+    return _has_ended(m, f, address, _wide(m, m.bit_and(U32, parity, m.constant(U32, 1))))
 
 
 for _name, _time in (("test_wait", ""), ("try_wait", ", suspend_time:u32?")):

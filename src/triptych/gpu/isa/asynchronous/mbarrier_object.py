@@ -25,7 +25,8 @@ OBJECT_BYTES = 8
 MOST_ARRIVALS = (1 << 20) - 1
 """The range of arrival counts is 1 … this, that of a tx-count − this … this (PTX manual, 9.7.13.15.2)."""
 _TX_BIAS, _TX_BITS, _COUNT_BITS = 1 << 20, 21, 20
-_PENDING, _EXPECTED, _PHASE, _TAG = 21, 41, 61, 62
+_PENDING, _EXPECTED, PHASE, _TAG = 21, 41, 61, 62
+"""Where fields begin, the lowest bit being 0."""
 _OBJECT, _INVALIDATED = 1, 3
 
 
@@ -42,8 +43,6 @@ class MbarrierFault(IntEnum):
     """A tx-count beyond its range."""
     COMPLETES = 6
     """A phase that `.noComplete` may not complete."""
-    PARITY = 7
-    """A phase's parity that is neither 0 nor 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class MbarrierState:
     def of(cls, bits: int) -> MbarrierState:
         """From its 8 bytes."""
         pending, expected = (bits >> shift & MOST_ARRIVALS for shift in (_PENDING, _EXPECTED))
-        return cls(bits >> _PHASE & 1, expected, pending, (bits & (1 << _TX_BITS) - 1) - _TX_BIAS)
+        return cls(bits >> PHASE & 1, expected, pending, (bits & (1 << _TX_BITS) - 1) - _TX_BIAS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def _field(m: Machine[V], bits: V, shift: int, width: int) -> V:
 def _pack(m: Machine[V], tx: V, pending: V, expected: V, phase: V) -> V:
     """An object; `tx` with its bias."""
     bits = m.bit_or(U64, tx, _number(m, _OBJECT << _TAG))
-    for value, shift in ((pending, _PENDING), (expected, _EXPECTED), (phase, _PHASE)):
+    for value, shift in ((pending, _PENDING), (expected, _EXPECTED), (phase, PHASE)):
         bits = m.bit_or(U64, bits, m.shift_left(U64, value, _number(m, shift)))
     return bits
 
@@ -123,10 +122,9 @@ def _invalidate(m: Machine[V], bits: V) -> tuple[V, V]:
     return _number(m, _INVALIDATED << _TAG), _first_of(m, *_not_live(m, bits))
 
 
-def _test(m: Machine[V], bits: V, parity: V) -> tuple[V, V]:
-    """The same; looks for the end of the phase of that parity."""
-    wrong = m.compare(U64, "gt", parity, _number(m, 1))
-    return bits, _first_of(m, *_not_live(m, bits), (wrong, MbarrierFault.PARITY))
+def _test(m: Machine[V], bits: V) -> tuple[V, V]:
+    """The same."""
+    return bits, _first_of(m, *_not_live(m, bits))
 
 
 def _step(m: Machine[V], bits: V, arrivals: V, transactions: V, drops: V) -> tuple[V, V, V]:
@@ -141,7 +139,7 @@ def _step(m: Machine[V], bits: V, arrivals: V, transactions: V, drops: V) -> tup
     nobody, nothing = m.compare(U64, "eq", pending, _number(m, 0)), m.compare(U64, "eq", tx, _number(m, _TX_BIAS))
     ends = m.bit_and(PRED, nobody, nothing)
     flip = m.select(U64, ends, _number(m, 1), _number(m, 0))
-    phase = m.bit_xor(U64, _field(m, bits, _PHASE, 1), flip)
+    phase = m.bit_xor(U64, _field(m, bits, PHASE, 1), flip)
     new = _pack(m, tx, m.select(U64, ends, expected, pending), expected, phase)
     beyond = m.compare(U64, "ge", m.sub(U64, tx, _number(m, 1)), _number(m, 2 * MOST_ARRIVALS + 1))
     return new, ends, beyond
@@ -176,7 +174,7 @@ ARRIVE, ARRIVE_BEFORE_END = "mbarrier.arrive", "mbarrier.arrive_before_end"
 OPERATIONS: Mapping[str, Operation] = {
     INIT: Operation(1, _init),
     INVALIDATE: Operation(0, _invalidate),
-    TEST: Operation(1, _test, only_reads=True),
+    TEST: Operation(0, _test, only_reads=True),
     TRANSACT: Operation(1, _transact),
     ARRIVE: Operation(3, _arrive),
     ARRIVE_BEFORE_END: Operation(2, _arrive_before_end),
@@ -203,9 +201,14 @@ def is_one_answer(operation: str, agree: Iterable[bool]) -> bool:
     return operation in OPERATIONS and OPERATIONS[operation].only_reads and all(agree)
 
 
+def changes_mbarrier(operation: str) -> bool:
+    """Whether an atomic operation changes an mbarrier."""
+    return operation in OPERATIONS and not OPERATIONS[operation].only_reads
+
+
 def parity_of(m: Machine[V], bits: V) -> V:
     """The parity of the phase of an object, or of the state that an arrival gave; u64."""
-    return _field(m, bits, _PHASE, 1)
+    return _field(m, bits, PHASE, 1)
 
 
 def pending_of(m: Machine[V], bits: V) -> V:

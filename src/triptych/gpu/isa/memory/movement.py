@@ -141,16 +141,16 @@ for _hint, _policy in (("", ""), (".L2::cache_hint", ", policy:b64")):
     )(cp_async)  # fmt: skip
 
 
-@row("cp.async.commit_group", section="9.7.9.25.3.2", pipe=Pipe.CONTROL, effect=Effect.ORDER, needs="sm_80")
+@row("cp.async.commit_group", section="9.7.9.25.3.2", pipe=Pipe.CONTROL, effect=Effect.COMMIT_COPIES, needs="sm_80")
 def cp_async_commit(m: Machine[V], f: Form) -> None:
     """Closes a group of copies; they are done already."""
 
 
-@row("cp.async.wait_group n:u32", section="9.7.9.25.3.3", pipe=Pipe.CONTROL, effect=Effect.ORDER, needs="sm_80")
+@row("cp.async.wait_group n:u32", section="9.7.9.25.3.3", pipe=Pipe.CONTROL, effect=Effect.AWAIT_COPIES, needs="sm_80")
 def cp_async_wait(m: Machine[V], f: Form, n: V) -> None:
     """Waits for all but the newest n groups; they are done already."""
 
 
-@row("cp.async.wait_all", section="9.7.9.25.3.3", pipe=Pipe.CONTROL, effect=Effect.ORDER, needs="sm_80")
+@row("cp.async.wait_all", section="9.7.9.25.3.3", pipe=Pipe.CONTROL, effect=Effect.AWAIT_ALL_COPIES, needs="sm_80")
 def cp_async_wait_all(m: Machine[V], f: Form) -> None:
     """Waits for all copies; they are done already."""

@@ -69,6 +69,11 @@ class Fragment:
         """Registers of a lane."""
         return self.bands * self.along * self.block_registers * self.copies
 
+    @property
+    def name(self) -> str:
+        """Names all that code for it depends on."""
+        return f"{self.lines}x{self.length}.{self.element}.{self.run}{f'.{self.copies}' if self.copies > 1 else ''}"
+
     def place(self, lane: int, register: int, position: int) -> tuple[int, int]:
         """The line, and the element in it, that a lane holds at a position of a register."""
         block, part = divmod(register % (self.registers // self.copies), self.block_registers)

@@ -76,6 +76,8 @@ class KernelAnalysis:
     layout: VariableLayout
     links: Mapping[int, tuple[int, ...]]
     """Where calls and returns go, by the block that they end; the graph's own edges pass them over."""
+    is_watched: bool = False
+    """Whether code is made that asynccheck looks at (`watching/`)."""
 
     @property
     def counts(self) -> CountLayout:

@@ -22,6 +22,8 @@ from triptych.gpu.lower.primitives.emitter import I1, I32, I64, POINTER, VOID, E
 from triptych.gpu.lower.records import AsyncCopy, FaultKind, Site
 from triptych.gpu.lower.scheduling.clusters import LOCATE
 from triptych.gpu.lower.scheduling.services import RESOLVE, record_fault
+from triptych.gpu.lower.watching.bulk import LAND, TAKE
+from triptych.gpu.lower.watching.layout import watched_name
 
 _OPERANDS = {"target": I64, "source": I64, "bytes": I32, "barrier": I64, "blocks": I32}
 
@@ -31,20 +33,18 @@ def bulk_name(copy: BulkCopy) -> str:
     return f"triptych.bulk.{copy.name}"
 
 
-def _perform_name(copy: BulkCopy) -> str:
-    return f"{bulk_name(copy)}.perform"
-
-
 def bulk_type() -> ir.FunctionType:
     """The type of what kernels call."""
     return ir.FunctionType(VOID, [POINTER, POINTER, I32, *(vector(kind) for kind in _OPERANDS.values())])
 
 
-def build_bulk(copy: BulkCopy) -> ir.Module:
+def build_bulk(copy: BulkCopy, *, watched: bool = False) -> ir.Module:
     """The module with what kernels call, and what performs one thread's copy."""
-    module = ir.Module(name=bulk_name(copy))
-    _Performance(copy, module)
-    e = Emitter(ir.Function(module, bulk_type(), bulk_name(copy)))
+    name = watched_name(bulk_name(copy)) if watched else bulk_name(copy)
+    module = ir.Module(name=name)
+    perform = f"{name}.perform"
+    (_WatchedPerformance if watched else _Performance)(copy, module, perform)
+    e = Emitter(ir.Function(module, bulk_type(), name))
     context, site, mask, *operands = e.function.args
     places = {name: e.variable(v.type, v) for name, v in zip(_OPERANDS, operands, strict=True)}
     request = e.variable(ir.ArrayType(I64, AsyncCopy.size() // 8))
@@ -54,7 +54,7 @@ def build_bulk(copy: BulkCopy) -> ir.Module:
             there = e.offset(places[name], e.b.mul(lane, constant(kind.width // 8)))
             value = e.b.load(there, typ=kind)
             e.b.store(value if kind == I64 else e.b.zext(value, I64), e.field(AsyncCopy, request, name))
-        e.intrinsic(_perform_name(copy), VOID, [context, site, request])
+        e.intrinsic(perform, VOID, [context, site, request])
     e.b.ret_void()
     return module
 
@@ -62,22 +62,32 @@ def build_bulk(copy: BulkCopy) -> ir.Module:
 class _Performance:
     """Emits perform(context, site, copy): carries an `AsyncCopy` out, unless that is a fault."""
 
-    def __init__(self, copy: BulkCopy, module: ir.Module) -> None:
+    complete = COMPLETE
+
+    def __init__(self, copy: BulkCopy, module: ir.Module, name: str) -> None:
         self.copy = copy
-        self.e = e = start_function(module, _perform_name(copy), VOID, [POINTER, POINTER, POINTER])
+        self.e = e = start_function(module, name, VOID, [POINTER, POINTER, POINTER])
         self.context, site, request = e.function.args
         self.sites = {"source": site, "target": e.offset(site, Site.size())}
         given = {name: e.load_field(AsyncCopy, request, name) for name in AsyncCopy.names()}
         self.lane, self.size = given["lane"], given["bytes"]
         self._check_units(given)
         with e.when(e.b.icmp_unsigned("!=", self.size, constant(0)), likely=True):
+            self.take(given)
             source = self._find("source", copy.source, given["source"])
-            with self._each_block(given) as (target, _):
+            with self._each_block(given) as (target, barrier):
+                self.land(target, barrier)
                 self._move(self._find("target", copy.target, target), source)
         if copy.signals:
             with self._each_block(given) as (_, barrier):
-                e.intrinsic(COMPLETE, VOID, [self.context, self.sites["target"], self.lane, barrier, self.size])
+                e.intrinsic(self.complete, VOID, [self.context, self.sites["target"], self.lane, barrier, self.size])
         e.b.ret_void()
+
+    def take(self, given: dict[str, ir.Value]) -> None:
+        """Called before the source is read."""
+
+    def land(self, target: ir.Value, barrier: ir.Value) -> None:
+        """Called before the target in a block is written."""
 
     # Faults -----------------------------------------------------------------------------------------------------
 
@@ -160,6 +170,26 @@ class _Performance:
             offset = e.b.mul(i, constant(kind.bytes))
             there, here = (e.b.inttoptr(e.b.add(place, offset), POINTER) for place in (target, source))
             update_element(e, access, there, [e.b.load(here, typ=access.element)], _no_refusal, flushes=flushes)
+
+
+class _WatchedPerformance(_Performance):
+    """The same for kernels that asynccheck looks at."""
+
+    complete = watched_name(COMPLETE)
+
+    def take(self, given: dict[str, ir.Value]) -> None:
+        """See `_Performance`."""
+        if self.copy.source is ASYNCHRONOUS:
+            source, signals = given["source"], constant(int(self.copy.signals))
+            request = [self.context, self.sites["source"], self.lane, source, self.size, signals, given["barrier"]]
+            self.e.intrinsic(TAKE, VOID, request)
+
+    def land(self, target: ir.Value, barrier: ir.Value) -> None:
+        """See `_Performance`."""
+        if self.copy.target is ASYNCHRONOUS:
+            overlaps = constant(int(self.copy.type is not None))
+            request = [self.context, self.sites["target"], self.lane, target, self.size, barrier, overlaps]
+            self.e.intrinsic(LAND, VOID, request)
 
 
 def _no_refusal(kind: ir.Value, element: ir.Value) -> None:

@@ -19,6 +19,8 @@ from triptych.gpu.lower.primitives.emitter import I64, POINTER, VOID, Emitter, c
 from triptych.gpu.lower.records import FaultKind, Site
 from triptych.gpu.lower.scheduling.clusters import LOCATE
 from triptych.gpu.lower.scheduling.services import record_fault
+from triptych.gpu.lower.watching.layout import watched_name
+from triptych.gpu.lower.watching.mbarriers import emit_change
 
 COMPLETE = "triptych.mbarrier.complete"
 CHANGED = ir.LiteralStructType([I64, I64])
@@ -30,17 +32,20 @@ def change_name(operation: str) -> str:
     return f"triptych.change.{operation}"
 
 
-def build_complete() -> ir.Module:
-    """The module with `COMPLETE`."""
-    module = ir.Module(name=COMPLETE)
-    e = start_function(module, COMPLETE, VOID, [POINTER, POINTER, I64, I64, I64])
+def build_complete(*, watched: bool = False) -> ir.Module:
+    """The module with `COMPLETE`, or its variant for kernels that asynccheck looks at."""
+    name = watched_name(COMPLETE) if watched else COMPLETE
+    module = ir.Module(name=name)
+    e = start_function(module, name, VOID, [POINTER, POINTER, I64, I64, I64])
     context, site, _, address, amount = e.function.args
     found = e.intrinsic(LOCATE, I64, [context, site, address, constant(OBJECT_BYTES)])
     odd = e.b.icmp_unsigned("!=", e.b.and_(address, constant(OBJECT_BYTES - 1)), constant(0))
     _refuse(e, e.b.select(odd, constant(FaultKind.MISALIGNED), found), constant(0))
-    place = e.b.inttoptr(e.load_field(Site, site, "delta"), POINTER)
-    changed = e.intrinsic(change_name(TRANSACT), CHANGED, [place, e.b.sub(constant(0), amount)])
+    host = e.load_field(Site, site, "delta")
+    changed = e.intrinsic(change_name(TRANSACT), CHANGED, [e.b.inttoptr(host, POINTER), e.b.sub(constant(0), amount)])
     _refuse(e, e.b.extract_value(changed, 1), e.b.extract_value(changed, 0))
+    if watched:
+        emit_change(e, context, TRANSACT, host, e.b.extract_value(changed, 0))
     e.b.ret_void()
     return module
 

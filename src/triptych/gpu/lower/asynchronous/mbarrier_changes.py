@@ -13,6 +13,7 @@ from triptych.gpu.lower.primitives.emitter import I64, POINTER, constant, start_
 from triptych.gpu.lower.primitives.machine import LlvmMachine
 from triptych.gpu.lower.primitives.values import Value
 from triptych.gpu.lower.records import MBARRIER_FAULTS
+from triptych.gpu.lower.watching.layout import watched_name
 
 
 def change_unit(operation: str) -> Unit:
@@ -41,5 +42,7 @@ def build_change(operation: str) -> ir.Module:
     return module
 
 
-COMPLETION_UNITS = (change_unit(TRANSACT), Unit(COMPLETE, (COMPLETE,), build_complete))
-"""What code is linked with that completes transactions."""
+def completion_units(*, watched: bool) -> tuple[Unit, ...]:
+    """What code is linked with that completes transactions."""
+    symbol = watched_name(COMPLETE) if watched else COMPLETE
+    return change_unit(TRANSACT), Unit(symbol, (symbol,), partial(build_complete, watched=watched))

@@ -37,6 +37,8 @@ from triptych.gpu.lower.primitives.emitter import (
 from triptych.gpu.lower.records import FaultKind, Site, TensorRequest
 from triptych.gpu.lower.scheduling.clusters import LOCATE
 from triptych.gpu.lower.scheduling.services import RESOLVE
+from triptych.gpu.lower.watching.bulk import LAND, TAKE
+from triptych.gpu.lower.watching.layout import watched_name
 from triptych.gpu.tensor_map import (
     CHUNK_BYTES,
     ELEMENT_TYPES,
@@ -75,11 +77,11 @@ def tensor_copy_type() -> ir.FunctionType:
     return ir.FunctionType(VOID, [POINTER, POINTER, I32, I64, *(vector(kind) for kind in _OPERANDS.values())])
 
 
-def build_tensor_copy(operation: str) -> ir.Module:
+def build_tensor_copy(operation: str, *, watched: bool = False) -> ir.Module:
     """The module with what kernels call, and what performs one thread's copy."""
-    name = tensor_copy_name(operation)
+    name = watched_name(tensor_copy_name(operation)) if watched else tensor_copy_name(operation)
     module = ir.Module(name=name)
-    _Performance(operation, module)
+    (_WatchedPerformance if watched else _Performance)(operation, module, f"{name}.perform")
     e = Emitter(ir.Function(module, tensor_copy_type(), name))
     context, site, mask, how, *operands = e.function.args
     places = {name: e.variable(v.type, v) for name, v in zip(_OPERANDS, operands, strict=True)}
@@ -98,9 +100,11 @@ def build_tensor_copy(operation: str) -> ir.Module:
 class _Performance:
     """Emits perform(context, site, request): carries a `TensorRequest` out, unless that is a fault."""
 
-    def __init__(self, operation: str, module: ir.Module) -> None:
+    complete = COMPLETE
+
+    def __init__(self, operation: str, module: ir.Module, name: str) -> None:
         self.operation = operation
-        self.e = e = start_function(module, f"{tensor_copy_name(operation)}.perform", VOID, [POINTER] * 3)
+        self.e = e = start_function(module, name, VOID, [POINTER] * 3)
         self.b = e.b
         self.context, site, _ = e.function.args
         ends = ("global", "shared") if operation == "load" else ("shared", "global")
@@ -114,6 +118,7 @@ class _Performance:
         bytes_ = self.b.mul(self.box.rows, self.box.row_bytes)
         reach = self.b.add(self.b.mul(self.b.sub(self.box.rows, constant(1)), self.box.pitch), self.box.pitch)
         with self._each_block("shared") as place:
+            self.watch(place, reach)
             host = self._locate(place, reach)
             e.add_field(Site, self.sites["shared"], "requests", constant(1))
             e.add_field(Site, self.sites["shared"], "bytes", bytes_)
@@ -122,8 +127,11 @@ class _Performance:
         if operation == "load":
             with self._each_block("barrier") as place:
                 told = [self.context, self.sites["shared"], self.reader.given["lane"], place, bytes_]
-                e.intrinsic(COMPLETE, VOID, told)
+                e.intrinsic(self.complete, VOID, told)
         self.b.ret_void()
+
+    def watch(self, place: ir.Value, size: ir.Value) -> None:
+        """Called before the box is read or written at a place in shared memory."""
 
     # Shared memory ----------------------------------------------------------------------------------------------
 
@@ -326,6 +334,23 @@ class _Performance:
         bits = b.bitcast(total, I32)
         new = flush_single(self.e, bits) if flushes else bits
         return b.select(b.fcmp_unordered("uno", total, total), ir.Constant(I32, SINGLE_NAN), new)
+
+
+class _WatchedPerformance(_Performance):
+    """The same for kernels that asynccheck looks at."""
+
+    complete = watched_name(COMPLETE)
+
+    def watch(self, place: ir.Value, size: ir.Value) -> None:
+        """See `_Performance`."""
+        given, b = self.reader.given, self.b
+        where = [self.context, self.sites["shared"], given["lane"], place, size]
+        if self.operation != "load":
+            self.e.intrinsic(TAKE, VOID, [*where, constant(0), constant(0)])
+            return
+        mapped = b.or_(b.and_(given["barrier"], constant(_OWN)), b.and_(place, constant(~_OWN)))
+        barrier = b.select(self.reader.is_multicast(), mapped, given["barrier"])
+        self.e.intrinsic(LAND, VOID, [*where, barrier, constant(0)])
 
 
 def _no_refusal(kind: ir.Value, element: ir.Value) -> NoReturn:

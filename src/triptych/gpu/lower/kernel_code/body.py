@@ -20,6 +20,7 @@ from triptych.gpu.lower.primitives.machine import LlvmMachine, Value, element_ty
 from triptych.gpu.lower.primitives.registers import Operands
 from triptych.gpu.lower.records import Context, FaultKind, Outcome, Warp
 from triptych.gpu.lower.scheduling.services import REFUEL, record_fault
+from triptych.gpu.lower.watching.machine import WatchingMachine
 from triptych.gpu.syntax.ast import Register, Sink, Vector
 
 _BITS = {16: U16, 32: U32, 64: U64}
@@ -41,7 +42,8 @@ class KernelForm(ABC):
         self.e = start_function(module, name, I32, [POINTER, POINTER])
         self.b = self.e.b
         self.context, self.warp = self.e.function.args
-        self.m = LlvmMachine(self.e, self.context, self.warp)
+        machine = WatchingMachine if analysis.is_watched else LlvmMachine
+        self.m = machine(self.e, self.context, self.warp)
         self.m.parameter_bytes = analysis.layout.parameter_bytes
         self.operands = Operands(analysis, self.m, self.read_register)
         self.values: dict[str, Value] = {}
@@ -130,6 +132,7 @@ class KernelForm(ABC):
         self.values = {}
         self.written = set()
         self.is_whole = False
+        self.m.tiles.forget()
 
     def _begin_stretch(self, position: int) -> None:
         """Cuts a long kernel's blocks into several of LLVM, which is slow to select instructions in long ones."""
@@ -160,6 +163,7 @@ class KernelForm(ABC):
                     pass  # `emit_end` of the form
                 case _:
                     assert_never(instruction.effect.carrier)
+        self.m.end_block()
 
     @abstractmethod
     def arrive_in_passing(self, instruction: BoundInstruction) -> None:
@@ -193,8 +197,10 @@ class KernelForm(ABC):
         if counted is not None:
             self._add(self.layout.guarded(counted), self.population(self.m.active))
         sources = [self.operands.read(bound, instruction) for bound in instruction.sources]
-        result = instruction.form.row.meaning(self.m, instruction.form, *sources)
-        self._write_all(instruction, _as_sequence(result), guard)
+        self.m.begin(instruction, sources)
+        results = _as_sequence(instruction.form.row.meaning(self.m, instruction.form, *sources))
+        self.m.finish(results)
+        self._write_all(instruction, results, guard)
 
     def _start_instruction(self, instruction: BoundInstruction, guard: Value | None) -> None:
         """Says which lanes execute it; lanes that a mask of their own leaves out are told."""

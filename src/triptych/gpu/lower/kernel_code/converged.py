@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from triptych.gpu.lower.analysis.asides import behind_aside
 from triptych.gpu.lower.analysis.kernel import KernelAnalysis
 from triptych.gpu.lower.kernel_code.arrivals import Arrival, ClusterWait
 from triptych.gpu.lower.kernel_code.body import FRAME_ALIGNMENT
@@ -221,9 +222,33 @@ class ConvergedForm(EndingForm):
         elif self.only_ends(other):
             self._retire(other, remaining, taken)
             self.go(index, target)
-        else:
+        elif not self._run_asides((target, taken), (other, remaining)):
             places = [self.place_of(target), self.place_of(other)]
             self._diverge(index, self.b.select(condition.ir, *places), (target, other))
+
+    def _run_asides(self, *ways: tuple[int, ir.Value]) -> bool:
+        """Has lanes that part run asides, the earlier block first, where all then stand at one block."""
+        (first, some), (second, rest) = sorted(ways, key=lambda way: way[0])
+        end = behind_aside(self.analysis, first)
+        if end is None or end not in (second, behind_aside(self.analysis, second)):
+            return False
+        self._run_aside(first, some)
+        if end != second:
+            self._run_aside(second, rest)
+        self.b.branch(self.blocks[end])
+        return True
+
+    def _run_aside(self, index: int, lanes: ir.Value) -> None:
+        self.start_block()
+        self.group = lanes
+        if self.analysis.graph.blocks[index].instructions:
+            self.count_block(index, self.population(lanes))
+        self.emit_block_body(index)
+        here = Value(self.e.from_bits(lanes), False)
+        live_out = self.analysis.liveness.live_out(index)
+        for name in sorted(self.written & live_out & self.analysis.slots.keys()):
+            declared = self.operands.declared(name)
+            self.keep(name, self.m.select(declared, here, self.values[name], self.read_home(name)))
 
     def _retire(self, index: int, ended: ir.Value, remaining: ir.Value) -> None:
         """Some lanes end at once; the rest stay converged."""

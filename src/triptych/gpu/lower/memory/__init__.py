@@ -7,14 +7,13 @@ the launch.
 """
 
 from triptych.gpu.lower.memory.access import HelperAccess, atomic_access
-from triptych.gpu.lower.memory.admission import admit_name, build_admission
-from triptych.gpu.lower.memory.copies import build_copy, copy_name, needed_by_copy
+from triptych.gpu.lower.memory.admission import BY_SIZE, admission_name, admit_name, build_admission
+from triptych.gpu.lower.memory.copies import BYTEWISE, build_copy, copy_name
 from triptych.gpu.lower.memory.counts import Phases, phases_of
 from triptych.gpu.lower.memory.helper import build_helper
 from triptych.gpu.lower.memory.inline import emit_inline, fallback_name, ways_of
 from triptych.gpu.lower.memory.matrices import (
-    LOAD_ROWS,
-    STORE_ROWS,
+    ROW_BYTES,
     build_load_matrix,
     build_store_matrix,
     load_matrix_name,
@@ -24,11 +23,13 @@ from triptych.gpu.lower.memory.matrices import (
 from triptych.gpu.lower.memory.windows import WINDOWS
 
 __all__ = [
-    "LOAD_ROWS",
-    "STORE_ROWS",
+    "BYTEWISE",
+    "BY_SIZE",
+    "ROW_BYTES",
     "WINDOWS",
     "HelperAccess",
     "Phases",
+    "admission_name",
     "admit_name",
     "atomic_access",
     "build_admission",
@@ -41,7 +42,6 @@ __all__ = [
     "fallback_name",
     "load_matrix_name",
     "load_matrix_result",
-    "needed_by_copy",
     "phases_of",
     "store_matrix_name",
     "ways_of",

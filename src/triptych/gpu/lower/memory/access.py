@@ -11,6 +11,7 @@ from triptych.gpu.isa.asynchronous.mbarrier_object import operands_of
 from triptych.gpu.isa.spaces import Space
 from triptych.gpu.isa.types import ScalarType
 from triptych.gpu.lower.primitives.emitter import I32, POINTER, VOID, vector
+from triptych.gpu.lower.watching.layout import watched_name
 
 SECTOR_SHIFT = SECTOR_BYTES.bit_length() - 1
 """From an address to the number of its sector."""
@@ -29,11 +30,14 @@ class HelperAccess:
     count: int = 1
     number: str = ""
     """How an atomic reads an element: `s` as a signed integer, `f32` … as a float; as an unsigned integer if empty."""
+    watched: bool = False
+    """Whether asynccheck follows the phases of the mbarrier that it changes."""
 
     @property
     def name(self) -> str:
         """The helper's symbol."""
-        return f"triptych.{self.kind}.{self.space}.{self.size}x{self.count}{self.number}"
+        name = f"triptych.{self.kind}.{self.space}.{self.size}x{self.count}{self.number}"
+        return watched_name(name) if self.watched else name
 
     @property
     def is_atomic(self) -> bool:

@@ -6,22 +6,17 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.spaces import GLOBAL, SHARED
 from triptych.gpu.lower.memory.access import SECTOR_SHIFT, HelperAccess
 from triptych.gpu.lower.memory.counts import BankCount, SectorCount
+from triptych.gpu.lower.memory.rows import Rows
 from triptych.gpu.lower.primitives.emitter import I8, I32, I64, POINTER, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.records import Site
 
-_UNITS = {4: 1, 8: 2, 16: 4}
 _COUNTERS = ("requests", "sectors", "bytes", "conflicts", "contiguous", "broadcast")
-
-
-_BYTES = HelperAccess("load", GLOBAL, 1), HelperAccess("store", SHARED, 1)
-
-
-def _words(size: int) -> tuple[HelperAccess, HelperAccess]:
-    """The helpers that copy whole words."""
-    return HelperAccess("load", GLOBAL, 4, _UNITS[size]), HelperAccess("store", SHARED, 4, _UNITS[size])
+BYTEWISE = HelperAccess("load", GLOBAL, 1), HelperAccess("store", SHARED, 1)
+"""The helpers of copies that are cut short."""
 
 
 def copy_name(size: int) -> str:
@@ -32,11 +27,6 @@ def copy_name(size: int) -> str:
 def copy_type() -> ir.FunctionType:
     """(context, site, mask, targets, sources, source sizes); the shared memory's site follows the global one."""
     return ir.FunctionType(VOID, [POINTER, POINTER, I32, vector(I32), vector(I64), vector(I32)])
-
-
-def needed_by_copy(size: int) -> tuple[HelperAccess, ...]:
-    """The helpers that it calls."""
-    return *_words(size), *_BYTES
 
 
 class _Counts:
@@ -81,27 +71,25 @@ def build_copy(size: int) -> ir.Module:
     module = ir.Module(name=copy_name(size))
     e = Emitter(ir.Function(module, copy_type(), copy_name(size)))
     context, site, mask, targets, sources, sizes = e.function.args
-    count = _UNITS[size]
     shared_site = e.offset(site, Site.size())
     counted = [_Counts(e, place) for place in (site, shared_site)]
     kind = vector(I32)
     whole = e.b.and_(e.bits(e.b.icmp_unsigned(">=", sizes, number(kind, size))), mask)
     empty = e.b.and_(e.bits(e.b.icmp_unsigned("==", sizes, number(kind, 0))), mask)
-    load, store = _words(size)
-    loaded = e.intrinsic(load.name, load.result_type, [context, site, whole, sources])
-    parts = [loaded] if count == 1 else [e.b.extract_value(loaded, i) for i in range(count)]
-    chosen = e.from_bits(whole)  # what a load gives lanes outside of its mask is not said
-    parts = [e.b.select(chosen, part, number(kind, 0)) for part in parts]
-    e.intrinsic(store.name, VOID, [context, shared_site, e.b.or_(whole, empty), targets, *parts])
+    given, taken = Rows(e, GLOBAL, size), Rows(e, SHARED, size)
+    given.admit(context, site, whole, sources, write=False)
+    taken.admit(context, shared_site, e.b.or_(whole, empty), targets, write=True)
+    with e.counted(constant(WARP_SIZE)) as lane:
+        e.b.store(e.b.load(given.place(lane), align=1, typ=given.kind), taken.place(lane), align=1)
     partial = e.b.and_(mask, e.b.not_(e.b.or_(whole, empty)))
     with e.when(e.b.icmp_unsigned("!=", partial, ir.Constant(I32, 0)), likely=False):
         with e.counted(ir.Constant(I64, size)) as i:
             step = e.splat(i)
             there = e.b.and_(e.bits(e.b.icmp_unsigned(">", sizes, e.splat(e.b.trunc(i, I32)))), partial)
-            byte = e.intrinsic(_BYTES[0].name, vector(I8), [context, site, there, e.b.add(sources, step)])
+            byte = e.intrinsic(BYTEWISE[0].name, vector(I8), [context, site, there, e.b.add(sources, step)])
             byte = e.b.select(e.from_bits(there), byte, number(vector(I8), 0))
             arguments = [context, shared_site, partial, e.b.add(targets, e.b.trunc(step, vector(I32))), byte]
-            e.intrinsic(_BYTES[1].name, VOID, arguments)
+            e.intrinsic(BYTEWISE[1].name, VOID, arguments)
         _count_once(e, size, counted, (mask, targets, sources, sizes))
     e.b.ret_void()
     return module

@@ -8,20 +8,22 @@ from functools import partial
 
 from llvmlite import ir
 
-from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.hardware import LOCAL_WORD_BYTES, WARP_SIZE
 from triptych.gpu.isa.machine import PAIRED_CAS
-from triptych.gpu.isa.spaces import Space
+from triptych.gpu.isa.spaces import LOCAL, Space
 from triptych.gpu.lower.memory.access import HelperAccess
-from triptych.gpu.lower.memory.admission import Pattern, admit_name
+from triptych.gpu.lower.memory.admission import Pattern, admission_name
 from triptych.gpu.lower.memory.admission.generic import part_lanes
 from triptych.gpu.lower.memory.atomics import swap_pair, update_element
+from triptych.gpu.lower.memory.interleaving import parts_of
 from triptych.gpu.lower.memory.moves import interleave, read_contiguous, return_all
 from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, VOID, Emitter, constant, number, vector
-from triptych.gpu.lower.records import Site
+from triptych.gpu.lower.records import FaultKind, Site
 from triptych.gpu.lower.scheduling.services import record_fault
+from triptych.gpu.lower.watching.mbarriers import emit_change
 
-_MASKED_FROM = 4
-"""Bytes of an element from which on there are masked loads and stores, and loads of scattered elements."""
+_MASKED = (4, 8)
+"""Bytes of an element for which processors have masked loads and stores, and loads of scattered elements."""
 
 
 def build_general(access: HelperAccess, function: ir.Function) -> None:
@@ -48,7 +50,7 @@ class _Access(ABC):
         """Emits the access."""
         size, write = constant(self.access.bytes), constant(0 if self.access.kind == "load" else 1)
         arguments = [self.context, self.site, self.mask, self.places, size, write]
-        given = self.e.intrinsic(admit_name(self.access.space), I64, arguments)
+        given = self.e.intrinsic(admission_name(self.access.space, self.access.bytes), I64, arguments)
         self.move(self.b.trunc(given, I32), self.b.lshr(given, constant(32)))
 
     @abstractmethod
@@ -69,10 +71,36 @@ class _Move(_Access):
 
     def __init__(self, e: Emitter, access: HelperAccess, outputs: Sequence[ir.Value]) -> None:
         super().__init__(e, access, outputs)
-        self.has_masks = access.count == 1 and access.size >= _MASKED_FROM
+        self.has_masks = access.count == 1 and access.size in _MASKED
         self.lane_type = ir.IntType(8 * access.bytes)
         self.element = vector(access.element)
         self.whole = vector(access.element, WARP_SIZE * access.count)
+
+    def move(self, admitted: ir.Value, pattern: ir.Value) -> None:
+        if LOCAL not in self.access.space.reaches or self.access.bytes <= LOCAL_WORD_BYTES:
+            self.move_together(admitted, pattern)
+            return
+        apart = dict(part_lanes(self.e, self.access.space, admitted, self.addresses))[LOCAL]
+        self.move_together(self.b.and_(admitted, self.b.not_(apart)), pattern)
+        with self.e.when(self.b.icmp_unsigned("!=", apart, ir.Constant(I32, 0)), likely=False):
+            self._move_apart(apart)
+
+    @abstractmethod
+    def move_together(self, admitted: ir.Value, pattern: ir.Value) -> None:
+        """`move`, of lanes whose bytes lie one behind the other."""
+
+    def _move_apart(self, lanes: ir.Value) -> None:
+        """Lanes that reach for several words of local memory, which lie apart."""
+        homes = self.outputs or [self.e.variable(value.type, value) for value in self.values]
+        size, b = self.access.size, self.b
+        part = min(size, LOCAL_WORD_BYTES)
+        with self.e.each_lane(lanes) as lane:
+            host, start = self.host(lane), b.mul(lane, constant(size))
+            for offset, distance in parts_of(part, self.access.bytes):
+                there = b.inttoptr(b.add(host, constant(distance)), POINTER)
+                here = self.e.offset(homes[offset // size], b.add(start, constant(offset % size)))
+                source, target = (there, here) if self.access.kind == "load" else (here, there)
+                b.store(b.load(source, align=1, typ=ir.IntType(8 * part)), target, align=1)
 
     def is_run(self, pattern: ir.Value) -> ir.Value:
         """Whether one instruction moves all."""
@@ -99,7 +127,7 @@ class _Move(_Access):
 
 
 class _Load(_Move):
-    def move(self, admitted: ir.Value, pattern: ir.Value) -> None:
+    def move_together(self, admitted: ir.Value, pattern: ir.Value) -> None:
         b, done = self.b, self.e.block("done")
         with self.e.when(b.icmp_unsigned("==", pattern, constant(Pattern.BROADCAST))):
             host = self.host(b.zext(self.e.count_trailing_zeros(self.mask), I64))
@@ -123,10 +151,9 @@ class _Load(_Move):
                 value = self.masked(f"load.{suffix}.p0", self.element, [self.run_start(), align, mask, none])
                 b.store(value, self.outputs[0])
             with scattered:
-                pointers = b.inttoptr(b.load(self.places, align=8, typ=vector(I64)), vector(POINTER))
-                arguments = [pointers, align, mask, none]
-                value = self.masked(f"gather.{suffix}.v{WARP_SIZE}p0", self.element, arguments)
-                b.store(value, self.outputs[0])
+                staged = self.e.variable(self.whole, number(self.whole, 0))
+                self.copy_lanes(admitted, staged)
+                b.store(b.load(staged, typ=self.whole), self.outputs[0])
 
     def _staged(self, admitted: ir.Value, pattern: ir.Value) -> None:
         b = self.b
@@ -146,7 +173,7 @@ class _Load(_Move):
 class _Store(_Move):
     """Of lanes that reach for one place the last one's value stays."""
 
-    def move(self, admitted: ir.Value, pattern: ir.Value) -> None:
+    def move_together(self, admitted: ir.Value, pattern: ir.Value) -> None:
         b = self.b
         whole = interleave(b, self.values)
         with b.if_else(self.is_run(pattern)) as (together, scattered):
@@ -168,7 +195,10 @@ class _Atomic(_Access):
         parts = part_lanes(self.e, space, admitted, self.addresses) if space.reaches else [(space, admitted)]
         for position, (part, lanes) in enumerate(parts):
             with self.e.each_lane(lanes) as lane:
-                self._update(lane, inputs, part, position)
+                if part is LOCAL:
+                    self._refuse(lane, part, position, constant(FaultKind.ATOMIC_IN_LOCAL), constant(0))
+                else:
+                    self._update(lane, inputs, part, position)
 
     def _update(self, lane: ir.Value, inputs: Sequence[ir.Value], space: Space, site: int) -> None:
         b, access = self.b, self.access
@@ -184,6 +214,8 @@ class _Atomic(_Access):
                 update_element(self.e, access, place, given, refuse, flushes=space.flushes_sums)
                 for place, given in zip(places, own, strict=True)
             ]
+            if access.watched:
+                emit_change(self.e, self.context, access.kind, host, found[0])
         for old, output in zip(found, self.outputs, strict=True):
             b.store(old, self.e.offset(output, index))
 

@@ -1,4 +1,5 @@
-"""Shared accesses whose lanes are known to reach for one element (`broadcast`) or for neighbouring ones (`contiguous`).
+"""Accesses that stand inside a kernel: shared ones whose lanes are known to reach for one element (`broadcast`) or for
+neighbouring ones (`contiguous`), and local ones whose lanes are known to reach for one offset (`row`).
 
 The kernel holds the short way itself: a few scalar instructions, and the access. What is not simple (a partial mask,
 a fault) goes to a fallback that keeps every register and passes vectors through the worker's scratch memory, so that
@@ -12,14 +13,15 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.isa.spaces import SHARED
+from triptych.gpu.isa.spaces import LOCAL, SHARED
 from triptych.gpu.lower.memory.access import HelperAccess
+from triptych.gpu.lower.memory.interleaving import LocalMemory
 from triptych.gpu.lower.memory.moves import interleave, read_contiguous
 from triptych.gpu.lower.memory.short import ShortShared
-from triptych.gpu.lower.primitives.emitter import I32, POINTER, VOID, Emitter, lanes
-from triptych.gpu.lower.records import Context
+from triptych.gpu.lower.memory.words import ROW, Words
+from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, VOID, Emitter, constant, lanes, number
+from triptych.gpu.lower.records import Context, Site
 
-WAYS = ("contiguous", "broadcast")
 _KEEPS_REGISTERS = "preserve_allcc"
 
 
@@ -30,9 +32,11 @@ def fallback_name(access: HelperAccess, way: str) -> str:
 
 def ways_of(access: HelperAccess) -> tuple[str, ...]:
     """The ways in which a helper's accesses can stand inside a kernel: stores of one element have none."""
-    if access.space is not SHARED or access.is_atomic:
+    if access.is_atomic or access.space not in (SHARED, LOCAL):
         return ()
-    return WAYS if access.kind == "load" else ("contiguous",)
+    if access.space is LOCAL:
+        return ("row",)
+    return ("contiguous", "broadcast") if access.kind == "load" else ("contiguous",)
 
 
 def _fallback(module: ir.Module, access: HelperAccess, way: str) -> ir.Function:
@@ -40,7 +44,7 @@ def _fallback(module: ir.Module, access: HelperAccess, way: str) -> ir.Function:
     name = fallback_name(access, way)
     known = module.globals.get(name)
     if known is None:
-        known = ir.Function(module, ir.FunctionType(VOID, [POINTER, POINTER, I32, I32]), name)
+        known = ir.Function(module, ir.FunctionType(VOID, [POINTER, POINTER, I32, access.address_type]), name)
         known.calling_convention = _KEEPS_REGISTERS
     return known
 
@@ -54,9 +58,11 @@ def emit_inline(
 ) -> list[ir.Value]:
     """The access at a scalar address, `arguments` being (context, site, mask, address); gives what a load loads.
 
-    `broadcast` gives scalars, `contiguous` vectors.
+    `broadcast` gives scalars, the others vectors.
     """
     b = e.b
+    if way == "row":
+        return _emit_row(e, access, arguments, values)
     context, site, mask, address = arguments
     short = ShortShared(e, access, context, site, address)
     low = b.and_(address, ir.Constant(I32, access.bytes - 1))
@@ -82,10 +88,52 @@ def emit_inline(
     return [b.load(e.offset(there, i * access.size), align=1, typ=access.element) for i in range(access.count)]
 
 
+def _emit_row(
+    e: Emitter,
+    access: HelperAccess,
+    arguments: tuple[ir.Value, ir.Value, ir.Value, ir.Value],
+    values: Sequence[ir.Value],
+) -> list[ir.Value]:
+    """A full warp's access to the words at one offset of local memory."""
+    b = e.b
+    context, site, mask, address = arguments
+    memory, words = LocalMemory(e, context), Words(b, access)
+    given = words.of(values)
+    scratch = e.load_field(Context, context, "scratch")
+    place = e.variable(I64, scratch)
+    inside = b.and_(b.icmp_unsigned("==", mask, ir.Constant(I32, -1)), memory.has(address, access.bytes))
+    with b.if_else(inside, likely=True) as (row, other):
+        with row:
+            e.add_field(Site, site, "broadcast", constant(1))
+            start = memory.row(address)
+            b.store(start, place)
+            words.write(words.rows(start), given, e.splat(words.shift(address)))
+        with other:
+            words.write(words.rows(scratch), given, number(ROW, 0))
+            b.call(_fallback(e.module, access, "row"), list(arguments))
+    if given:
+        return []
+    return words.values(words.read(words.rows(e.get(place, I64))), e.splat(words.shift(address)))
+
+
 def build_fallbacks(module: ir.Module, access: HelperAccess) -> None:
     """Emits the fallbacks of a helper beside it."""
     for way in ways_of(access):
-        _build_fallback(_fallback(module, access, way), access, way)
+        build = _build_row_fallback if way == "row" else _build_fallback
+        build(_fallback(module, access, way), access, way)
+
+
+def _build_row_fallback(function: ir.Function, access: HelperAccess, _: str) -> None:
+    e = Emitter(function)
+    context, site, mask, address = function.args
+    words = Words(e.b, access)
+    rows = words.rows(e.load_field(Context, context, "scratch"))
+    values = words.values(words.read(rows), number(ROW, 0)) if access.kind == "store" else []
+    given = e.intrinsic(access.name, access.result_type, [context, site, mask, e.splat(address), *values])
+    if access.results:
+        parts = [given] if access.results == 1 else [e.b.extract_value(given, i) for i in range(access.results)]
+        words.write(rows, words.of(parts), e.splat(words.shift(address)))
+    e.b.ret_void()
 
 
 def _build_fallback(function: ir.Function, access: HelperAccess, way: str) -> None:

@@ -128,9 +128,13 @@ class Emitter:
             function = ir.Function(self.module, kind, name)
         return self.b.call(function, list(arguments))
 
+    def fill(self, place: ir.Value, byte: int, size: ir.Value) -> None:
+        """One byte in `size` bytes of memory, an i64."""
+        self.intrinsic("llvm.memset.p0.i64", VOID, [place, ir.Constant(I8, byte), size, ir.Constant(I1, 0)])
+
     def clear(self, place: ir.Value, size: int) -> None:
         """Zeros in so many bytes of memory."""
-        self.intrinsic("llvm.memset.p0.i64", VOID, [place, ir.Constant(I8, 0), constant(size), ir.Constant(I1, 0)])
+        self.fill(place, 0, constant(size))
 
     def all_lanes(self, condition: ir.Value) -> ir.Value:
         """Whether a <32 x i1> holds everywhere."""
@@ -151,6 +155,13 @@ class Emitter:
     def count_ones(self, value: ir.Value) -> ir.Value:
         """Of an i32."""
         return self.intrinsic("llvm.ctpop.i32", I32, [value])
+
+    def pure(self, name: str, result: ir.Type, arguments: Sequence[ir.Value]) -> ir.Value:
+        """`intrinsic` of a function that only reads memory: where nothing takes its result, LLVM leaves it out."""
+        call = self.intrinsic(name, result, arguments)
+        attributes = self.module.globals[name].attributes
+        set[str].update(attributes, ("readonly", "nounwind", "willreturn"))  # llvmlite's own list lacks the last one
+        return call
 
     @contextmanager
     def when(self, condition: ir.Value, *, likely: bool | None = None) -> Generator[None]:

@@ -10,6 +10,7 @@ from triptych.core.errors import UnsupportedInstruction
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.asynchronous.bulk_copy import BulkCopy
 from triptych.gpu.isa.asynchronous.mbarrier_object import elements_of, is_one_answer
+from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.spaces import PARAM, Space
 from triptych.gpu.isa.tensor.matrix_descriptors import MOST_REGISTERS, GroupProduct
 from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType
@@ -50,6 +51,19 @@ class LlvmMachine(WarpMachine):
         self.parameter_bytes = 0
         self.homes: dict[str, ir.Value] = {}
         """Where registers of matrices are handed over in memory."""
+
+    def symbol(self, name: str) -> str:
+        """The symbol of the variant of a helper that the kernel calls."""
+        return name
+
+    def begin(self, instruction: BoundInstruction, sources: Sequence[Value]) -> None:
+        """Called before the meaning of each instruction."""
+
+    def finish(self, results: Sequence[Value]) -> None:
+        """Called behind it."""
+
+    def end_block(self) -> None:
+        """Called behind the last instruction of a block, before what chooses the next."""
 
     # Integers ---------------------------------------------------------------------------------------------------
 
@@ -143,8 +157,9 @@ class LlvmMachine(WarpMachine):
         if address.uniform and "broadcast" in ways_of(access):
             parts = self._access_inline(access, "broadcast", address)
             return [self.bitcast(_bits_type(t), t, Value(p, True)) for p in parts]
-        if self._is_contiguous(access, address):
-            parts = self._access_inline(access, "contiguous", address)
+        way = self._way_inside(access, address)
+        if way is not None:
+            parts = self._access_inline(access, way, address)
         else:
             parts = self._parts(self._access(access, address, ()), count)
         bits = ir.IntType(t.bits)
@@ -152,9 +167,12 @@ class LlvmMachine(WarpMachine):
             Value(p if element_type(t) == bits else self.b.bitcast(p, vector(element_type(t))), False) for p in parts
         ]
 
-    def _is_contiguous(self, access: HelperAccess, address: Value) -> bool:
-        """Whether the lanes are known to reach for neighbouring elements, in a way that stands inside the kernel."""
-        return "contiguous" in ways_of(access) and address.stride == access.bytes and address.ir.type == I32
+    def _way_inside(self, access: HelperAccess, address: Value) -> str | None:
+        """The way that stands inside the kernel of lanes known to reach for neighbours, or for one offset of theirs."""
+        ways = ways_of(access)
+        if "contiguous" in ways and address.stride == access.bytes and address.ir.type == I32:
+            return "contiguous"
+        return "row" if "row" in ways and address.uniform else None
 
     def _parts(self, given: ir.Value, count: int) -> list[ir.Value]:
         return [given] if count == 1 else [self.b.extract_value(given, i) for i in range(count)]
@@ -162,10 +180,10 @@ class LlvmMachine(WarpMachine):
     def _access_inline(
         self, access: HelperAccess, way: str, address: Value, values: Sequence[ir.Value] = ()
     ) -> list[ir.Value]:
-        """A shared access whose lanes are known to reach for one element (`broadcast`) or neighbours (`contiguous`)."""
+        """An access whose lanes are known to reach for places that lie in one of `ways_of`."""
         assert self.site is not None, "a memory instruction has a site"
         place = address.ir
-        if place.type != I32:
+        if access.address_type == I32 != place.type:
             place = self._low_half(place)
         return emit_inline(self.e, access, way, (self.context, self.site, self.active, place), values)
 
@@ -196,8 +214,9 @@ class LlvmMachine(WarpMachine):
             raise UnsupportedInstruction("st.param writes a kernel's parameter, which is read-only")
         access = HelperAccess("store", space.helper, t.bytes, len(values))
         bits = [self._as_bits(t, v) for v in values]
-        if self._is_contiguous(access, address):
-            self._access_inline(access, "contiguous", address, bits)
+        way = self._way_inside(access, address)
+        if way is not None:
+            self._access_inline(access, way, address, bits)
         else:
             self._access(access, address, bits)
 
@@ -249,7 +268,7 @@ class LlvmMachine(WarpMachine):
         assert self.site is not None, "a memory instruction has a site"
         places = (self._wide_places(place) for place in (target, source))
         rest = (self.spread(size), self._wide_places(barrier), self.spread(blocks))
-        self.e.intrinsic(bulk_name(copy), VOID, [self.context, self.site, self.active, *places, *rest])
+        self.e.intrinsic(self.symbol(bulk_name(copy)), VOID, [self.context, self.site, self.active, *places, *rest])
 
     def _wide_places(self, address: Value) -> ir.Value:
         """Addresses of 64 bits."""
@@ -275,7 +294,7 @@ class LlvmMachine(WarpMachine):
         rest = [self.spread(value) for value in (*numbers, *steps, blocks or nothing)]
         how = ir.Constant(I64, tensor_copy_code(copy))
         arguments = [self.context, self.site, self.active, how, *places, *rest]
-        self.e.intrinsic(tensor_copy_name(copy.operation), VOID, arguments)
+        self.e.intrinsic(self.symbol(tensor_copy_name(copy.operation)), VOID, arguments)
 
     def copy_tensor_map(self, target: Value, source: Value) -> None:
         """See `Machine`."""
@@ -300,7 +319,7 @@ class LlvmMachine(WarpMachine):
         with self.e.each_lane(self.active) as lane:
             place = self.b.shl(lane, ir.Constant(I64, 3))
             operands = (self.b.load(self.e.offset(lanes, place), typ=I64) for lanes in (addresses, amounts))
-            self.e.intrinsic(COMPLETE, VOID, [self.context, self.site, lane, *operands])
+            self.e.intrinsic(self.symbol(COMPLETE), VOID, [self.context, self.site, lane, *operands])
 
     def load_matrix(self, address: Value, count: int, transposed: bool) -> Sequence[Value]:
         """See `Machine`."""
@@ -325,7 +344,7 @@ class LlvmMachine(WarpMachine):
         first = self._in_memory("a", len(a), a) if product.a_in_registers else self._wide_places(a[0])
         bits = self.e.bits(self.spread(keeps))
         arguments = [self.context, self.site, self.active, home, first, self._wide_places(b), bits]
-        self.e.intrinsic(group_name(product), VOID, arguments)
+        self.e.intrinsic(self.symbol(group_name(product)), VOID, arguments)
         kind = vector(element_type(product.warp.d.register))
         places = (self.e.offset(home, 4 * WARP_SIZE * index) for index in range(len(sums)))
         return [Value(self.b.load(place, typ=kind), False) for place in places]

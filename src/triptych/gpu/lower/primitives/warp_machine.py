@@ -14,7 +14,7 @@ from triptych.gpu.lower.primitives.shuffle import SHUFFLE
 from triptych.gpu.lower.primitives.values import Value
 from triptych.gpu.lower.records import MisuseKind
 from triptych.gpu.lower.scheduling.services import MISUSE
-from triptych.gpu.lower.tensor.products import multiply_name, multiply_result
+from triptych.gpu.lower.tensor.staging import StagedTiles
 
 _IDENTITIES: Mapping[str, int] = {
     "add": 0, "or": 0, "xor": 0, "and": -1, "umin": -1, "umax": 0, "smin": 0x7FFF_FFFF, "smax": -0x8000_0000,
@@ -35,6 +35,7 @@ class WarpMachine(FloatMachine):
         self.context = context
         self.active: ir.Value = ir.Constant(I32, -1)
         self.misuse: ir.Value | None = None
+        self.tiles = StagedTiles(self.e)
 
     def lane_index(self) -> Value:
         """See `Machine`."""
@@ -117,11 +118,8 @@ class WarpMachine(FloatMachine):
 
     def multiply_matrices(self, product: Product, registers: Sequence[Value]) -> Sequence[Value]:
         """See `Machine`."""
-        result = multiply_result(product)
-        given = self.e.intrinsic(multiply_name(product), result, [self.spread(value) for value in registers])
-        if product.d.registers == 1:
-            return [Value(given, False)]
-        return [Value(self.b.extract_value(given, index), False) for index in range(product.d.registers)]
+        given = self.tiles.multiply(product, [self.spread(value) for value in registers])
+        return [Value(register, False) for register in given]
 
     # Reductions -------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from triptych.gpu.hardware import POISON_BYTE, WARP_SIZE
-from triptych.gpu.lower.primitives.emitter import I8, I32, I64, POINTER, VOID, Callee, Emitter, constant, start_function
+from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, VOID, Callee, Emitter, constant, start_function
 from triptych.gpu.lower.records import PATIENCE, Context, FaultKind, Need, Outcome, Status, Warp
 from triptych.gpu.lower.scheduling.barriers import SETTLE
 from triptych.gpu.lower.scheduling.services import at_most_fuel, record_fault
@@ -30,15 +30,17 @@ def build_scheduler() -> ir.Module:
 
 
 def _build_start_block(module: ir.Module) -> None:
-    """start_block(context, index): coordinates, shared memory and warps of a new block."""
+    """start_block(context, index): coordinates, memory and warps of a new block."""
     e = start_function(module, START_BLOCK, VOID, [POINTER, I64])
     context, index = e.function.args
     e.start_record(Context, context, {"block_index": index, **_coordinates(e, context, index)})
-    shared = e.b.inttoptr(e.load_field(Context, context, "shared"), POINTER)
-    size = e.load_field(Context, context, "shared_size")
-    e.intrinsic("llvm.memset.p0.i64", VOID, [shared, ir.Constant(I8, POISON_BYTE), size, ir.Constant(ir.IntType(1), 0)])
-    cleared = e.load_field(Context, context, "cleared_bytes")
-    e.intrinsic("llvm.memset.p0.i64", VOID, [shared, ir.Constant(I8, 0), cleared, ir.Constant(ir.IntType(1), 0)])
+    shared, local = (e.b.inttoptr(e.load_field(Context, context, name), POINTER) for name in ("shared", "local"))
+    e.fill(shared, POISON_BYTE, e.load_field(Context, context, "shared_size"))
+    e.fill(shared, 0, e.load_field(Context, context, "cleared_bytes"))
+    watched = e.b.add(e.load_field(Context, context, "shared"), e.load_field(Context, context, "watched_warps"))
+    e.fill(e.b.inttoptr(watched, POINTER), 0, e.load_field(Context, context, "watched_bytes"))
+    threads = e.b.mul(e.load_field(Context, context, "warp_count"), constant(WARP_SIZE))
+    e.fill(local, POISON_BYTE, e.b.mul(threads, e.load_field(Context, context, "local_stride")))
     threads = e.load_field(Context, context, "threads")
     fuel = at_most_fuel(e, e.load_field(Context, context, "budget"))
     with _each_warp(e, context) as (i, warp):

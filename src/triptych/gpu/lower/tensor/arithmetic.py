@@ -26,11 +26,15 @@ class Tile:
     @classmethod
     def of(cls, e: Emitter, fragment: Fragment) -> Tile:
         """Memory for a fragment's numbers."""
-        kind = number_of(fragment.element)
         words = fragment.bands * fragment.along * fragment.block_registers
         packed = 1 if fragment.element.name == "b1" else fragment.packed
-        place = e.variable(ir.ArrayType(vector(kind, LINES), words * SHARERS * packed))
-        return cls(place, fragment, kind)
+        place = e.variable(ir.ArrayType(vector(number_of(fragment.element), LINES), words * SHARERS * packed))
+        return cls.at(place, fragment)
+
+    @classmethod
+    def at(cls, place: ir.Value, fragment: Fragment) -> Tile:
+        """A fragment's numbers in memory that is there."""
+        return cls(place, fragment, number_of(fragment.element))
 
     @property
     def bytes(self) -> int:

@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.types import ScalarType
+from triptych.gpu.lower.primitives.arranging import pick
 from triptych.gpu.lower.primitives.emitter import DOUBLE, FLOAT, HALF, I8, I16, I32, Emitter, number, vector
 from triptych.gpu.lower.primitives.values import CANONICAL
 
@@ -57,16 +58,12 @@ def narrow(e: Emitter, element: ScalarType, numbers: ir.Value) -> ir.Value:
 def pair_up(b: ir.IRBuilder, first: ir.Value, second: ir.Value) -> ir.Value:
     """a0 b0 a1 b1 …"""
     count = first.type.count
-    return _pick(b, first, second, [place for lane in range(count) for place in (lane, count + lane)])
+    return pick(b, first, second, [place for lane in range(count) for place in (lane, count + lane)])
 
 
 def part(b: ir.IRBuilder, whole: ir.Value, first: int, step: int) -> ir.Value:
     """Every `step`-th element from `first` on: one register's of each lane."""
-    return _pick(b, whole, whole, [first + step * lane for lane in range(WARP_SIZE)])
-
-
-def _pick(b: ir.IRBuilder, first: ir.Value, second: ir.Value, places: list[int]) -> ir.Value:
-    return b.shuffle_vector(first, second, ir.Constant(vector(I32, len(places)), [ir.Constant(I32, p) for p in places]))
+    return pick(b, whole, whole, [first + step * lane for lane in range(WARP_SIZE)])
 
 
 def _widen_f16(e: Emitter, words: ir.Value) -> ir.Value:

@@ -1,7 +1,8 @@
-"""Multiplications of matrices as helpers: the registers of A, B and C of a warp in, those of D out.
+"""Multiplications of matrices as helpers, which work on tiles: elements in memory, as numbers easy to reckon with.
 
-A helper writes the elements of each matrix into memory, as numbers that are easy to reckon with, has an arithmetic
-(`arithmetic.py`) add products to C there, and deals the sums out to the lanes.
+One helper writes the elements of a matrix from the registers of a warp into a tile, one has an arithmetic
+(`arithmetic.py`) add the products of two tiles to a third, and one deals the sums out to the lanes. So a matrix that
+several multiplications take (`staging.py`) becomes a tile once.
 """
 
 from __future__ import annotations
@@ -12,42 +13,72 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.tensor.fragments import LINES, Fragment, Product
-from triptych.gpu.lower.primitives.emitter import Emitter, constant, start_function, vector
+from triptych.gpu.lower.primitives.arranging import turn
+from triptych.gpu.lower.primitives.emitter import POINTER, VOID, Emitter, constant, start_function, vector
 from triptych.gpu.lower.primitives.values import element_type
 from triptych.gpu.lower.tensor.arithmetic import ARITHMETICS, Tile
 from triptych.gpu.lower.tensor.elements import LEAST_ALIGNMENT, narrow, number_of, pair_up, part, widen
 
 
 def multiply_name(product: Product) -> str:
-    """The helper's symbol."""
+    """The symbol of the helper that adds the products of two tiles to a third."""
     return f"triptych.mma.{product.name}"
 
 
-def _register_types(fragment: Fragment) -> list[ir.Type]:
+def tile_name(fragment: Fragment, *, turned: bool) -> str:
+    """The symbol of the helper that makes a tile of registers, `turned` as B's are."""
+    return f"triptych.tile.{fragment.name}{'.turned' if turned else ''}"
+
+
+def registers_name(fragment: Fragment) -> str:
+    """The symbol of the helper that makes registers of a tile of sums."""
+    return f"triptych.registers.{fragment.name}"
+
+
+def register_types(fragment: Fragment) -> list[ir.Type]:
+    """Of a fragment's registers, each a vector over the lanes."""
     return [vector(element_type(fragment.register))] * fragment.registers
 
 
-def multiply_result(product: Product) -> ir.Type:
-    """A vector for each register of D, in a structure where there are several."""
-    types = _register_types(product.d)
+def registers_result(fragment: Fragment) -> ir.Type:
+    """A vector for each register, in a structure where there are several."""
+    types = register_types(fragment)
     return types[0] if len(types) == 1 else ir.LiteralStructType(types)
 
 
 def build_multiply(product: Product) -> ir.Module:
-    """The module with the helper: `(registers of A, B and C) -> registers of D`."""
+    """The module with the helper: `(A, B turned, sums)`, tiles all three."""
     name = multiply_name(product)
     module = ir.Module(name=name)
-    parts = [product.a, product.b, product.c]
-    types = [kind for fragment in parts for kind in _register_types(fragment)]
-    e = start_function(module, name, multiply_result(product), types)
-    registers = list(e.function.args)
-    tiles: list[Tile] = []
-    for fragment in parts:
-        given, registers = registers[: fragment.registers], registers[fragment.registers :]
-        tiles.append(unpack(e, fragment, _in_memory(e, fragment, given)))
-    a, b, sums = tiles
-    ARITHMETICS[product.numerics](e, product, a, by_elements(e, b), sums)
-    _return_registers(e, product.d, sums)
+    e = start_function(module, name, VOID, [POINTER] * 3)
+    fragments = (product.a, product.b, product.c)
+    a, b, sums = (Tile.at(place, kind) for place, kind in zip(e.function.args, fragments, strict=True))
+    ARITHMETICS[product.numerics](e, product, a, b, sums)
+    e.b.ret_void()
+    return module
+
+
+def build_tile(fragment: Fragment, turned: bool) -> ir.Module:
+    """The module with the helper: `(tile, registers)`."""
+    name = tile_name(fragment, turned=turned)
+    module = ir.Module(name=name)
+    e = start_function(module, name, VOID, [POINTER, *register_types(fragment)])
+    place, *registers = e.function.args
+    target, home = Tile.at(place, fragment), _in_memory(e, fragment, registers)
+    if turned:
+        by_elements(e, unpack(e, fragment, home), target)
+    else:
+        unpack(e, fragment, home, target)
+    e.b.ret_void()
+    return module
+
+
+def build_registers(fragment: Fragment) -> ir.Module:
+    """The module with the helper: `(tile) -> registers`; it writes nothing."""
+    name = registers_name(fragment)
+    module = ir.Module(name=name)
+    e = start_function(module, name, registers_result(fragment), [POINTER])
+    _return_registers(e, fragment, Tile.at(e.function.args[0], fragment))
     return module
 
 
@@ -60,10 +91,10 @@ def _in_memory(e: Emitter, fragment: Fragment, registers: Sequence[ir.Value]) ->
     return home
 
 
-def unpack(e: Emitter, fragment: Fragment, home: ir.Value) -> Tile:
+def unpack(e: Emitter, fragment: Fragment, home: ir.Value, target: Tile | None = None) -> Tile:
     """The numbers of a matrix, block after block as the registers in memory hold them."""
     size, kind = WARP_SIZE * fragment.register.bytes, vector(element_type(fragment.register))
-    tile = Tile.of(e, fragment)
+    tile = target or Tile.of(e, fragment)
     with e.counted(constant(fragment.bands * fragment.along)) as block:
         first = e.b.mul(block, constant(size * fragment.block_registers))
         words = [
@@ -75,24 +106,23 @@ def unpack(e: Emitter, fragment: Fragment, home: ir.Value) -> Tile:
     return tile
 
 
-def by_elements(e: Emitter, tile: Tile) -> Tile:
+def by_elements(e: Emitter, tile: Tile, target: Tile | None = None) -> Tile:
     """B, whose lines are columns, row after row: eight columns of a row side by side."""
-    fragment, width = tile.fragment, tile.block_length
-    turned = Tile.of(e, fragment)
-    kind = vector(tile.number, LINES)
+    fragment = tile.fragment
+    turned = target or Tile.of(e, fragment)
     with e.counted(constant(fragment.bands)) as band, e.counted(constant(fragment.along)) as along:
         block = e.b.add(e.b.mul(along, constant(fragment.bands)), band)
         source = e.offset(tile.place, e.b.mul(block, constant(tile.block_bytes)))
         block = e.b.add(e.b.mul(band, constant(fragment.along)), along)
-        target = e.offset(turned.place, e.b.mul(block, constant(tile.block_bytes)))
-        with e.counted(constant(width)) as element:
-            row: ir.Value = ir.Constant(kind, ir.Undefined)
-            start = e.offset(source, e.b.mul(element, constant(tile.bytes)))
-            for line in range(LINES):
-                one = e.b.load(e.offset(start, line * width * tile.bytes), typ=tile.number)
-                row = e.b.insert_element(row, one, constant(line))
-            e.b.store(row, e.offset(target, e.b.mul(element, constant(LINES * tile.bytes))))
+        there = e.offset(turned.place, e.b.mul(block, constant(tile.block_bytes)))
+        for index, row in enumerate(turn(e.b, [_line_of(e, tile, source, line) for line in range(LINES)])):
+            e.b.store(row, e.offset(there, index * LINES * tile.bytes), align=LEAST_ALIGNMENT)
     return turned
+
+
+def _line_of(e: Emitter, tile: Tile, block: ir.Value, line: int) -> ir.Value:
+    place = e.offset(block, line * tile.block_length * tile.bytes)
+    return e.b.load(place, align=LEAST_ALIGNMENT, typ=vector(tile.number, tile.block_length))
 
 
 def pack(e: Emitter, fragment: Fragment, sums: Tile, home: ir.Value) -> None:

@@ -6,8 +6,6 @@ registers are in memory, or a descriptor of each lane, as B is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from llvmlite import ir
 
 from triptych.gpu.isa.tensor.matrix_descriptors import (
@@ -34,8 +32,11 @@ from triptych.gpu.lower.primitives.emitter import (
 from triptych.gpu.lower.records import Context, FaultKind, Site
 from triptych.gpu.lower.scheduling.services import record_fault
 from triptych.gpu.lower.tensor.arithmetic import ARITHMETICS, Tile
+from triptych.gpu.lower.tensor.descriptors import Word
 from triptych.gpu.lower.tensor.elements import LEAST_ALIGNMENT, widen
 from triptych.gpu.lower.tensor.products import by_elements, pack, unpack
+from triptych.gpu.lower.watching.layout import watched_name
+from triptych.gpu.lower.watching.products import MATRIX
 from triptych.gpu.tensor_map import CHUNK_BYTES
 
 _WORDS = CHUNK_BYTES // 4
@@ -47,65 +48,21 @@ def group_name(product: GroupProduct) -> str:
     return f"triptych.wgmma.{product.name}"
 
 
-def build_group(product: GroupProduct) -> ir.Module:
-    """The module with the helper."""
-    name = group_name(product)
+def build_group(product: GroupProduct, *, watched: bool = False) -> ir.Module:
+    """The module with the helper, or its variant for kernels that asynccheck looks at."""
+    name = watched_name(group_name(product)) if watched else group_name(product)
     module = ir.Module(name=name)
     a = POINTER if product.a_in_registers else vector(I64)
     e = start_function(module, name, VOID, [POINTER, POINTER, I32, POINTER, a, vector(I64), I32])
-    _Multiplication(e, product).build()
+    _Multiplication(e, product, watched=watched).build()
     return module
-
-
-class Word:
-    """A `Number` that code works out: an i64, or several at once."""
-
-    def __init__(self, e: Emitter, value: ir.Value) -> None:
-        """Emits with `e`."""
-        self.e = e
-        self.value = value
-
-    def _with(self, operation: Callable[[ir.Value, ir.Value], ir.Value], other: Word | int) -> Word:
-        values = [self.value, constant(other) if isinstance(other, int) else other.value]
-        counts = [value.type.count for value in values if isinstance(value.type, ir.VectorType)]
-        if counts:
-            values = [v if isinstance(v.type, ir.VectorType) else self.e.splat(v, counts[0]) for v in values]
-        return Word(self.e, operation(*values))
-
-    def __add__(self, other: Word | int, /) -> Word:
-        """See `Number`."""
-        return self._with(self.e.b.add, other)
-
-    def __mul__(self, other: Word | int, /) -> Word:
-        """See `Number`."""
-        return self._with(self.e.b.mul, other)
-
-    def __and__(self, other: Word | int, /) -> Word:
-        """See `Number`."""
-        return self._with(self.e.b.and_, other)
-
-    def __xor__(self, other: Word | int, /) -> Word:
-        """See `Number`."""
-        return self._with(self.e.b.xor, other)
-
-    def __lshift__(self, other: Word | int, /) -> Word:
-        """See `Number`."""
-        return self._with(self.e.b.shl, other)
-
-    def __rshift__(self, other: Word | int, /) -> Word:
-        """See `Number`."""
-        return self._with(self.e.b.lshr, other)
-
-    def __rlshift__(self, other: int, /) -> Word:
-        """See `Number`."""
-        return Word(self.e, constant(other)) << self
 
 
 class _Multiplication:
     """Emits the helper."""
 
-    def __init__(self, e: Emitter, product: GroupProduct) -> None:
-        self.e, self.b, self.product = e, e.b, product
+    def __init__(self, e: Emitter, product: GroupProduct, *, watched: bool) -> None:
+        self.e, self.b, self.product, self.watched = e, e.b, product, watched
         self.context, self.site, self.mask, self.registers, self.given_a, self.given_b, self.kept = e.function.args
 
     def build(self) -> None:
@@ -161,7 +118,9 @@ class _Multiplication:
         else:
             tile = Tile.of(self.e, fragment)
             first = self.b.mul(self.b.and_(warp, constant(GROUP_WARPS - 1)), constant(product.line_pieces))
-            self._read(self._descriptor(self.given_a), tile, first, by_k=product.by_k[0])
+            matrix = self._descriptor(self.given_a)
+            self._watch(self.given_a, first, fragment.bands, GROUP_WARPS, by_k=product.by_k[0])
+            self._read(matrix, tile, first, by_k=product.by_k[0])
             if not product.by_k[0]:  # which has as many pieces along K as one below the other
                 tile = by_elements(self.e, tile)
         if product.negated:
@@ -174,8 +133,17 @@ class _Multiplication:
     def _read_b(self) -> Tile:
         """B by elements of K: eight columns of a row side by side."""
         tile, by_k = Tile.of(self.e, self.product.warp.b), self.product.by_k[1]
-        self._read(self._descriptor(self.given_b), tile, constant(0), by_k=by_k)
+        matrix = self._descriptor(self.given_b)
+        self._watch(self.given_b, constant(0), tile.fragment.bands, 1, by_k=by_k)
+        self._read(matrix, tile, constant(0), by_k=by_k)
         return by_elements(self.e, tile) if by_k else tile
+
+    def _watch(self, given: ir.Value, first: ir.Value, bands: int, parts: int, *, by_k: bool) -> None:
+        """Has asynccheck look at a matrix, of which the warps of the group read so many parts."""
+        if self.watched:
+            bits = self.b.extract_element(given, ir.Constant(I32, 0))
+            numbers = [first, *map(constant, (bands, parts * bands, int(by_k)))]
+            self.e.intrinsic(MATRIX, VOID, [self.context, self.site, bits, *numbers])
 
     def _read(self, matrix: MatrixDescriptor[Word], tile: Tile, first: ir.Value, *, by_k: bool) -> None:
         """The numbers of the pieces from the `first` one on, each a block of the tile as it lies in shared memory.

@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from llvmlite import ir
 
 from triptych.gpu.isa.spaces import CLUSTER, GENERIC, GENERIC_IN_CLUSTERS, GLOBAL, LOCAL, SHARED, Space
+from triptych.gpu.lower.memory.admission import quarters
 from triptych.gpu.lower.memory.admission.blocks import AdmitCluster
 from triptych.gpu.lower.memory.admission.generic import AdmitGeneric
+from triptych.gpu.lower.memory.admission.quarters import AdmitQuarters
 from triptych.gpu.lower.memory.admission.request import ADMIT_TYPE, Admission, Pattern, Request, admit_name
 from triptych.gpu.lower.memory.admission.storages import AdmitGlobal
 from triptych.gpu.lower.memory.admission.windowed import AdmitLocal, AdmitShared
 
-__all__ = ["ADMISSIONS", "ADMIT_TYPE", "Pattern", "admit_name", "build_admission"]
+__all__ = ["ADMISSIONS", "ADMIT_TYPE", "BY_SIZE", "Pattern", "admission_name", "admit_name", "build_admission"]
 
 ADMISSIONS: Mapping[Space, type[Admission]] = {
     GLOBAL: AdmitGlobal, SHARED: AdmitShared, CLUSTER: AdmitCluster, LOCAL: AdmitLocal, GENERIC: AdmitGeneric,
@@ -28,8 +30,20 @@ ADMISSIONS: Mapping[Space, type[Admission]] = {
 """How each space that has helpers of its own admits requests."""
 
 
-def build_admission(space: Space) -> ir.Module:
-    """The module with a space's function."""
-    module = ir.Module(name=admit_name(space))
-    ADMISSIONS[space](Request(ir.Function(module, ADMIT_TYPE, admit_name(space)), space)).build()
+BY_SIZE: Mapping[tuple[Space, int], type[Admission]] = {(SHARED, quarters.BYTES): AdmitQuarters}
+"""How requests of so many bytes a lane are admitted, where the space's own way would be slow for most of them."""
+
+
+def admission_name(space: Space, size: int) -> str:
+    """The symbol of the function for requests of `size` bytes a lane."""
+    return f"{admit_name(space)}.{size}" if (space, size) in BY_SIZE else admit_name(space)
+
+
+def build_admission(space: Space, size: int | None = None) -> ir.Module:
+    """The module with a space's function, or with that for a size in `BY_SIZE`."""
+    name, admission = admit_name(space), ADMISSIONS[space]
+    if size is not None:
+        name, admission = admission_name(space, size), BY_SIZE[space, size]
+    module = ir.Module(name=name)
+    admission(Request(ir.Function(module, ADMIT_TYPE, name), space)).build()
     return module

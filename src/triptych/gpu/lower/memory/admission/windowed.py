@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from triptych.gpu.hardware import BANK_BYTES, LOCAL_ALIGNMENT, WARP_SIZE
+from triptych.gpu.hardware import BANK_BYTES, WARP_SIZE
 from triptych.gpu.lower.memory.admission.request import Pattern, PlainAdmission, Request
 from triptych.gpu.lower.memory.counts import BankCount, count_even_wavefronts
+from triptych.gpu.lower.memory.interleaving import LocalMemory
 from triptych.gpu.lower.memory.windows import WINDOWS
 from triptych.gpu.lower.primitives.emitter import I32, I64, constant, lanes
 from triptych.gpu.lower.records import Context, Site
@@ -92,22 +93,17 @@ class AdmitShared(_Windowed):
 
 
 class AdmitLocal(_Windowed):
-    """Each lane's own memory: that of each thread of the block lies behind the one before."""
+    """Each lane's own memory. A place is that of the first byte; `interleaving.py` says where the others are."""
 
     def build(self) -> None:
         """See `PlainAdmission`."""
-        b = self.b
-        before = constant(LOCAL_ALIGNMENT - 1)
-        self.stride = b.and_(b.add(self.limit, before), b.not_(before))
-        thread = b.mul(self._field("warp_index"), constant(WARP_SIZE))
-        self.warp_base = b.add(self.base, b.mul(thread, self.stride))
+        self.memory = LocalMemory(self.e, self.request.context)
         with self.e.when(self.all_sound(constant(0), self.limit)):
-            own = b.mul(self.e.splat(self.stride), lanes(I64))
-            self.set_places(b.add(b.add(self.request.addresses, own), self.e.splat(self.warp_base)))
+            self.set_places(self.memory.places(self.request.addresses))
             self.close_count()
             self.leave(Pattern.SCATTERED)
         self.lane_by_lane()
 
     def host_of(self, lane: ir.Value, address: ir.Value) -> ir.Value:
         """See `PlainAdmission`."""
-        return self.b.add(self.b.add(self.warp_base, self.b.mul(lane, self.stride)), address)
+        return self.memory.place(lane, address)
