@@ -1,4 +1,4 @@
-"""Products of matrices by tensor cores: `nvcuda::wmma`, and `mma.sync` behind `cp.async` and `ldmatrix`."""
+"""Products of matrices by tensor cores, as `nvcuda::wmma` has them, of each element type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WMMA = {
     "by_wmma<__nv_bfloat16, float, 16>": (ml_dtypes.bfloat16, np.float32, "bf16", 1e-5),
     "by_wmma<signed char, int, 32>": (np.int8, np.int32, "s8", 0),
 }
-NAMES = (*WMMA, "by_tf32", "by_mma")
+NAMES = (*WMMA, "by_tf32")
 SIZES = [(1, 1, 1), (32, 32, 32), (50, 40, 70)]
 
 
@@ -55,16 +55,3 @@ def test_wmma_of_tf32() -> None:
     a, b, c = normal(1, 32, 40), normal(2, 48, 40), np.zeros((32, 48), np.float32)
     kernel("by_tf32")[(3, 2), 32](a, b, c, 48, 40)
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.T.astype(np.float64), atol=2e-2)
-
-
-@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 8), (32, 32, 32), (50, 70, 88), (33, 31, 24)])
-def test_mma_behind_asynchronous_copies(m: int, n: int, k: int) -> None:
-    a, b, c = normal(m, m, k).astype(np.float16), normal(n, n, k).astype(np.float16), np.zeros((m, n), np.float32)
-    grid = (blocks(n, 32), blocks(m, 32))
-    report = kernel("by_mma")[grid, 64](a, b, c, m, n, k)
-    np.testing.assert_allclose(c, a.astype(np.float64) @ b.T.astype(np.float64), rtol=1e-5, atol=1e-4)
-    steps = blocks(k, 32) * grid[0] * grid[1]
-    assert report.counters.value("flops.tensor.f16") == 2 * 32 * 32 * 32 * steps
-    assert report.counters.value("shared.load.requests") == 2 * 2 * 3 * steps
-    assert report.counters.value("shared.load.bank_conflicts") == 0
-    assert report.findings == ()

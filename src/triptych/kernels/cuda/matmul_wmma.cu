@@ -1,0 +1,52 @@
+// C = A × B by nvcuda::wmma, the C++ interface of tensor cores: f16 in, f32 out; m, n and k are multiples of 16.
+// Tiling: a block makes 64 × 64 of C in steps of 64 along k; each of its 4 warps 32 × 32, as 2 × 2 fragments.
+#include <cuda_fp16.h>
+#include <mma.h>
+
+using namespace nvcuda;
+
+constexpr int SIDE = 64, DEPTH = 64, THREADS = 128;
+constexpr int PIECE = 8;    // elements of 16 bytes, the widest load
+constexpr int PAD = PIECE;  // behind each row of shared memory: rows that lie below each other hit other banks
+
+// 16 bytes of a matrix, zeros beyond its edges; read somewhere in any case, so that no thread takes a branch.
+__device__ inline uint4 piece(const half *matrix, int row, int rows, int column, int columns) {
+    const half *place = &matrix[size_t(min(row, rows - 1)) * columns + min(column, columns - PIECE)];
+    const uint4 found = *reinterpret_cast<const uint4 *>(place);
+    return row < rows && column < columns ? found : uint4{};
+}
+
+__global__ void __launch_bounds__(THREADS) matmul_wmma(const half *a, const half *b, float *c, int m, int n, int k) {
+    __shared__ __align__(32) half left[SIDE][DEPTH + PAD], right[DEPTH][SIDE + PAD];
+    const int row = blockIdx.y * SIDE, column = blockIdx.x * SIDE, warp = threadIdx.x / 32;
+    const int down = warp / 2 * 32, along = warp % 2 * 32;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> sums[2][2];
+    for (auto &line : sums)
+        for (auto &sum : line) wmma::fill_fragment(sum, 0.0f);
+    for (int start = 0; start < k; start += DEPTH) {
+        // Memory: 16 bytes a thread from global through registers to shared memory.
+        for (int i = threadIdx.x; i < SIDE * DEPTH / PIECE; i += THREADS) {
+            const int y = i / (DEPTH / PIECE), x = i % (DEPTH / PIECE) * PIECE;  // both tiles are 64 × 64
+            *reinterpret_cast<uint4 *>(&left[y][x]) = piece(a, row + y, m, start + x, k);
+            *reinterpret_cast<uint4 *>(&right[y][x]) = piece(b, start + y, k, column + x, n);
+        }
+        __syncthreads();
+        // Mapping: fragments are spread over a warp's registers as the tensor core wants them; wmma knows how.
+        for (int inner = 0; inner < DEPTH; inner += 16) {
+            wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> first[2];
+            wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> second[2];
+            for (int i = 0; i < 2; ++i) {
+                wmma::load_matrix_sync(first[i], &left[down + 16 * i][inner], DEPTH + PAD);
+                wmma::load_matrix_sync(second[i], &right[inner][along + 16 * i], SIDE + PAD);
+            }
+            for (int i = 0; i < 2; ++i)
+                for (int j = 0; j < 2; ++j) wmma::mma_sync(sums[i][j], first[i], second[j], sums[i][j]);
+        }
+        __syncthreads();  // Overlap: none within a block; nobody copies while somebody multiplies
+    }
+    for (int i = 0; i < 2; ++i)
+        for (int j = 0; j < 2; ++j) {
+            const int y = row + down + 16 * i, x = column + along + 16 * j;
+            if (y < m && x < n) wmma::store_matrix_sync(&c[size_t(y) * n + x], sums[i][j], n, wmma::mem_row_major);
+        }
+}

@@ -1,0 +1,15 @@
+"""What tests of kernels share."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def triton_cache(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Triton's disk cache is this run's alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton-cache")))
+        yield
