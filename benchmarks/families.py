@@ -29,7 +29,8 @@ PLACES = "a request to 32 places, which a processor reaches one by one"
 @dataclass(frozen=True, slots=True)
 class Family:
     """PTX lines over registers: %r0 … %r7 (32 bits), %q0 … %q3 (64), %f0 … %f7, %d0 … %d3, %h0 … %h3 (f16x2), %p0,
-    %a (the thread's place in global memory), %s (in shared memory), %c (that of all threads)."""
+    %a (the thread's place in global memory), %b (one 64 bytes from the next), %c (that of all threads), %s (in shared
+    memory), %t (one bank's), %z (all threads'), %l (local memory), %o (at an offset of the thread's own)."""
 
     lines: str
     slow: str = ""
@@ -66,7 +67,11 @@ FAMILIES: Mapping[str, Family] = {
     "global memory": Family("ld.global.u32 %r0, [%a]; st.global.u32 [%a], %r0; ld.global.u32 %r1, [%c];"),
     "global memory, 4 elements": Family("ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%b];", PLACES),
     "global memory, strided": Family("ld.global.u32 %r0, [%b+4]; ld.global.u32 %r1, [%b+8];", PLACES),
-    "local memory": Family("st.local.u32 [%l], %r0; ld.local.u32 %r0, [%l];", PLACES),
+    "local memory": Family("st.local.u32 [%l], %r0; ld.local.u32 %r0, [%l];"),
+    "local memory, 4 elements": Family(
+        "st.local.v4.u32 [%l], {%r0, %r1, %r2, %r3}; ld.local.v4.u32 {%r1, %r0, %r3, %r2}, [%l];"
+    ),
+    "local memory, own offsets": Family("st.local.u32 [%o], %r0; ld.local.u32 %r1, [%o];", PLACES),
     "shuffle": Family("shfl.sync.bfly.b32 %r0, %r0, 16, 31, -1; shfl.sync.down.b32 %r1, %r0, 1, 31, -1;"),
     "vote, match": Family("vote.sync.ballot.b32 %r0, %p0, -1; match.any.sync.b32 %r1, %r2, -1;"),
     "redux": Family("redux.sync.add.s32 %r0, %r0, -1; redux.sync.max.s32 %r1, %r0, -1;"),
@@ -80,12 +85,13 @@ _KERNEL = """.version 8.4
 .target {target}
 .address_size 64
 .visible .entry family(.param .u64 memory, .param .u32 steps) {{
-.reg .pred %p0, %more; .reg .b32 %r<8>, %h<4>, %s, %t, %z, %tid, %n; .reg .b64 %q<4>, %a, %b, %c, %l;
+.reg .pred %p0, %more; .reg .b32 %r<8>, %h<4>, %s, %t, %z, %k, %tid, %n; .reg .b64 %q<4>, %a, %b, %c, %l, %o;
 .reg .f32 %f<8>; .reg .f64 %d<4>;
 .shared .align 16 .b8 shared[16384]; .local .align 16 .b8 own[16];
 mov.u32 %tid, %tid.x; ld.param.u64 %c, [memory]; ld.param.u32 %n, [steps];
 mul.wide.u32 %q0, %tid, 4; add.s64 %a, %c, %q0; add.s64 %a, %a, 128; mul.wide.u32 %q1, %tid, 64; add.s64 %b, %c, %q1;
 mov.u32 %z, shared; mad.lo.u32 %s, %tid, 4, %z; and.b32 %t, %tid, 31; mad.lo.u32 %t, %t, 128, %z; mov.u64 %l, own;
+and.b32 %k, %tid, 3; mad.wide.u32 %o, %k, 4, %l;
 {integers}
 mov.b64 %q2, 3; mov.b64 %q3, 5; setp.lt.u32 %p0, %tid, 300;
 mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f3F400000; mov.f32 %f2, 0f3F200000; mov.f32 %f3, 0f3E800000;

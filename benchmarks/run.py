@@ -21,6 +21,7 @@ import import_time
 import launch_overhead
 import memory_growth
 import sgemm
+import tensor_products
 import vec_add
 from harness import Benchmark, BenchmarkError, Figure, Of, Verdict
 from machine import Busyness, busyness_between, commit, describe_machine, versions
@@ -35,6 +36,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "families": families.measure,
     "vec_add": vec_add.measure,
     "sgemm": sgemm.measure,
+    "tensor_products": tensor_products.measure,
 }
 STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.INFORMATIVE: "dim", Verdict.NOT_JUDGED: "dim"}
 
