@@ -12,6 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+ROUND_EACH = ("--fmad=false", "-O1")
+"""Multiplications and additions are not contracted, so that each rounds by itself."""
+_MOST_DYNAMIC_SHARED = 8
+"""`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`."""
+Extents = tuple[int, int, int]
+
 
 class DriverError(Exception):
     """The driver or the assembler said no."""
@@ -35,8 +41,8 @@ class Device:
         if status:
             raise DriverError(f"{name}: status {status}")
 
-    def assemble(self, text: str) -> bytes:
-        """The cubin of PTX text. Multiplications and additions are not contracted, so that each rounds by itself.
+    def assemble(self, text: str, options: Sequence[str] = ROUND_EACH) -> bytes:
+        """The cubin of PTX text.
 
         Raises:
             DriverError: with the assembler's message.
@@ -44,7 +50,7 @@ class Device:
         with tempfile.TemporaryDirectory() as folder:
             source, cubin = Path(folder, "row.ptx"), Path(folder, "row.cubin")
             source.write_text(text)
-            command = ["ptxas", f"-arch={self.target}", "--fmad=false", "-O1", str(source), "-o", str(cubin)]
+            command = ["ptxas", f"-arch={self.target}", *options, str(source), "-o", str(cubin)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise DriverError((done.stderr or done.stdout).replace(folder, "").strip())
@@ -63,8 +69,11 @@ class Device:
         self.copy_back(places[1], outputs)
         self.free(*places)
 
-    def run(self, cubin: bytes, entry: str, arguments: Sequence[Any], grid: int, block: int) -> None:
-        """Runs a kernel to its end; `arguments` are objects of ctypes.
+    def run(
+        self, cubin: bytes, entry: str, arguments: Sequence[Any], grid: int | Extents, block: int | Extents,
+        shared_bytes: int = 0,
+    ) -> None:  # fmt: skip
+        """Runs a kernel to its end; `arguments` are objects of ctypes, `shared_bytes` is its dynamic shared memory.
 
         Raises:
             DriverError: where the driver says no.
@@ -73,7 +82,10 @@ class Device:
         self._call("cuModuleLoadData", ctypes.byref(module), cubin)
         self._call("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
         pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(argument) for argument in arguments))
-        self._call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, 0, None, pointers, None)
+        shape = [n for one in (grid, block) for n in ((one, 1, 1) if isinstance(one, int) else one)]
+        if shared_bytes:
+            self._call("cuFuncSetAttribute", function, _MOST_DYNAMIC_SHARED, shared_bytes)
+        self._call("cuLaunchKernel", function, *shape, shared_bytes, None, pointers, None)
         self._call("cuCtxSynchronize")
         self._call("cuModuleUnload", module)
 

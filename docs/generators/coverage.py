@@ -1,11 +1,11 @@
-"""The page of coverage: which of the PTX in `tests/data/ptx` runs, and what kernels of public repositories gave."""
+"""The page of coverage: what of `tests/data/ptx` runs, what public kernels and scripts gave, and what an H200."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators import public_kernels
+from generators import hardware_programs, public_kernels, public_scripts
 from generators.markdown import code, table
 from triptych import gpu
 from triptych.core.errors import UnsupportedFeature, UnsupportedInstruction
@@ -31,7 +31,9 @@ def page() -> str:
     rows = list(_kernels())
     runs = sum(row[-1] == "runs" for row in rows)
     head = _HEAD.format(runs=runs, total=len(rows))
-    return (head + table(("PTX", "target", "kernel", "status"), rows) + public_kernels.section()).rstrip() + "\n"
+    recorded = table(("PTX", "target", "kernel", "status"), rows)
+    sections = (module.section() for module in (hardware_programs, public_kernels, public_scripts))
+    return (head + recorded + "".join(sections)).rstrip() + "\n"
 
 
 def _kernels() -> Iterator[tuple[str, str, str, str]]:

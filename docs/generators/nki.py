@@ -8,7 +8,7 @@ from types import ModuleType
 
 from generators.markdown import code, first_paragraph, signature, table
 from triptych.chips import targets
-from triptych.languages.nki import isa, language
+from triptych.languages.nki import collectives, isa, language
 from triptych.languages.nki.names import missing
 from triptych.neuron.isa import ROWS, Row, hardware
 
@@ -21,9 +21,9 @@ its row and the limits of the target as it is recorded, and again before it runs
 ## Instructions
 
 In the operands, `=` marks those that are written, `±` those that are read and written, `?` those that may be missing,
-and `#` those for which a number may stand; behind them stand the memories, the dtypes and the elements of a partition
-that the instruction wants. "Since" is the first NeuronCore that has it. N is the free size, M the columns of the
-stationary operand, P the partitions. The costs are recorded; no estimate uses them yet.
+and `#` those for which a number may stand; behind them stand the memories (`ENGINE`: the engine's own registers), the
+dtypes and the elements of a partition that the instruction wants. "Since" is the first NeuronCore that has it. N is the
+free size, M the columns of the stationary operand, P the partitions. The costs are recorded; no estimate uses them yet.
 
 """
 
@@ -68,7 +68,7 @@ def _value(value: object) -> str:
 
 
 def _names() -> Iterator[str]:
-    for title, module in (("nki.isa", isa), ("nki.language", language)):
+    for title, module in (("nki.isa", isa), ("nki.language", language), ("nki.collectives", collectives)):
         yield f"## {title}\n\n{table(('name', 'meaning'), _functions(module))}"
         absent = ", ".join(code(name) for name in missing(title, vars(module)))
         yield f"Names of `{title}` that are not implemented: {absent}.\n\n"

@@ -21,10 +21,10 @@ _HEAD = """\
 
 On {date} kernels of public repositories were compiled and run, each instantiation with small inputs like those that
 its host code makes, and compared with a reference in float64 or whole numbers. A run is *right* within the rounding of
-its types, *wrong* where it differs, an *error* where it was refused or stopped. What was wrong by faults of triptych
-was run again when these were mended, on 2026-11-30. The scripts are not part of this repository;
-`docs/data/public_kernels.json` keeps outcomes and names, and `tests/families` has kernels of our own for the same
-families.
+its types, *wrong* where it differs, an *error* where it was refused or stopped. All samples, each kernel of llm.c,
+CUB's device-wide algorithms and two thirds of its block primitives' instantiations were run again on 2026-11-30, and
+gave what the table says. The scripts are not part of this repository; `docs/data/public_kernels.json` keeps outcomes
+and names, and `tests/families` has kernels of our own for the same families.
 
 Counted as right, though undefined, and named by `synccheck`: `reduce7` of the samples, and
 `matmul_backward_bias_kernel8` and `9` of llm.c with blocks of 64. Their shuffles read lanes that do not take part, and
