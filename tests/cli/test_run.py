@@ -150,7 +150,10 @@ def test_its_status_is_in_the_json(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--check", "memchek"), "unknown check 'memchek'\n  did you mean memcheck"),
-        (("--check", "initcheck,what"), "unknown check 'what'\n  known: assert, budget, deadlock, initcheck"),
+        (
+            ("--check", "initcheck,what"),
+            "unknown check 'what'\n  known: assert, asynccheck, budget, deadlock, initcheck",
+        ),
         (("--check", ""), "check='' names no check"),
         (("--target", "sm_42"), "unknown compile target 'sm_42'\n  did you mean sm_75 or sm_80 or sm_86?"),
         (("--chip", "h101"), "unknown chip 'h101'"),
@@ -176,7 +179,8 @@ def test_the_help_lists_the_checks() -> None:
     help_text = " ".join(triptych("run", "--help", COLUMNS="300").stdout.replace("│", " ").split())
     assert "On the GPU always on: memcheck, assert, trap, budget, deadlock, synccheck" in help_text
     assert (
-        "On the NeuronCore always on: memcheck, budget; on by default: initcheck, outputcheck, racecheck" in help_text
+        "On the NeuronCore always on: memcheck, budget, deadlock; on by default: initcheck, outputcheck, racecheck"
+        in help_text
     )
     assert "Triptych's own options stand before SCRIPT." in help_text
 
@@ -319,3 +323,25 @@ def test_nki_is_active_in_a_script_that_imports_it(tmp_path: Path) -> None:
     assert "16384.0" in done.stderr
     (launch,) = validated(done.stdout)["launches"]
     assert (launch["kernel"], launch["language"], launch["chip"]) == ("double", "nki", "trn2")
+
+
+def test_what_the_simulator_of_aws_accepts_is_a_finding_when_lenient(tmp_path: Path) -> None:
+    """No engine divides: AWS's compiler refuses it, its simulator computes it."""
+    kernel = (
+        "import numpy as np, nki, nki.language as nl",
+        "@nki.jit",
+        "def halve(a):",
+        "    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)",
+        "    held = nl.load(a)",
+        "    nl.store(out, nl.divide(held, nl.add(held, held)))",
+        "    return out",
+        "print(halve(np.ones((4, 4), np.float32)).sum())",
+    )
+    strict = triptych("run", script(tmp_path, *kernel))
+    assert strict.returncode == 1
+    assert "nl.divide has no hardware instruction" in strict.stderr
+    lenient = triptych("run", "--lenient", "--json", "-", script(tmp_path, *kernel))
+    assert lenient.returncode == 1, "there is a finding"
+    (launch,) = validated(lenient.stdout)["launches"]
+    assert [finding["check"] for finding in launch["findings"]] == ["nki.compiler"]
+    assert "8.0" in lenient.stderr

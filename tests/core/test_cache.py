@@ -99,8 +99,13 @@ def test_folder_stays_within_its_capacity(tmp_path: Path) -> None:
 
 def test_entry_larger_than_the_cache_is_not_kept(tmp_path: Path) -> None:
     assert Cache(tmp_path, 100).fetch("ptx", key_of("a"), lambda: bytes(1000)) == bytes(1000)
-    assert Cache(tmp_path, 0).fetch("ptx", key_of("a"), lambda: b"") == b""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_of_no_bytes_gives_nothing_that_is_there(tmp_path: Path) -> None:
+    Cache(tmp_path, 1000).put("ptx", key_of("a"), b"kept")
+    assert Cache(tmp_path, 0).fetch("ptx", key_of("a"), lambda: b"made") == b"made"
+    assert Cache(tmp_path, 1000).get("ptx", key_of("a")) == b"kept"
 
 
 def test_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:

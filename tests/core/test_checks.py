@@ -15,11 +15,11 @@ from triptych.core.source import SourceLocation
 
 ALWAYS = {
     "gpu": ("memcheck", "assert", "trap", "budget", "deadlock", "synccheck"),
-    "neuron": ("memcheck", "budget"),
+    "neuron": ("memcheck", "budget", "deadlock"),
 }
 DEFAULT = {
-    "gpu": ("viewcheck",),
-    "neuron": ("initcheck", "outputcheck", "racecheck", "psumcheck", "rangecheck", "nki.generation"),
+    "gpu": ("viewcheck", "asynccheck"),
+    "neuron": ("initcheck", "outputcheck", "racecheck", "psumcheck", "rangecheck", "nki.generation", "nki.compiler"),
 }
 
 

@@ -138,15 +138,15 @@ def test_a_stopped_launch_has_no_roofline() -> None:
 def test_checks_are_known_by_name() -> None:
     with profile(check="memcheck") as one, profile() as inherited:
         assert one.checks == inherited.checks == ("memcheck",)
-        assert names_of(active_checks("neuron")) == ("memcheck", "budget")
+        assert names_of(active_checks("neuron")) == ("memcheck", "budget", "deadlock")
         with profile(check="initcheck, rangecheck"):
-            assert names_of(active_checks("neuron")) == ("memcheck", "budget", "initcheck", "rangecheck")
+            assert names_of(active_checks("neuron")) == ("memcheck", "budget", "deadlock", "initcheck", "rangecheck")
             assert active_checks("gpu") == in_force("gpu", ())
     with profile(check=["memcheck", " memcheck "]) as twice:
         assert twice.checks == ("memcheck",)
     with profile(check=[]) as none:
         assert none.checks == ()
-        assert names_of(active_checks("neuron")) == ("memcheck", "budget")
+        assert names_of(active_checks("neuron")) == ("memcheck", "budget", "deadlock")
     with profile() as unsaid:
         assert unsaid.checks is None
         assert active_checks("neuron") == in_force("neuron")
@@ -154,7 +154,10 @@ def test_checks_are_known_by_name() -> None:
         assert every.checks == tuple(CHECKS)
     with pytest.raises(UnknownName, match="unknown check 'memchek'\n  did you mean memcheck"), profile(check="memchek"):
         pass
-    with pytest.raises(UnknownName, match="known: assert, budget, deadlock, initcheck, memcheck"), profile(check="zzz"):
+    with (
+        pytest.raises(UnknownName, match="known: assert, asynccheck, budget, deadlock, initcheck, memcheck"),
+        profile(check="zzz"),
+    ):
         pass
     for nothing in ("", " , "):
         with pytest.raises(UsageError, match="names no check\n  known: memcheck, assert"), profile(check=nothing):

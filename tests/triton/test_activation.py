@@ -39,6 +39,8 @@ def touched() -> list[Any]:
         triton.testing.do_bench_cudagraph,
         autotuner.Autotuner.run,
         triton.compiler.compiler.get_cache_key,
+        triton.testing.Mark.run,
+        vars(internals.cuda_driver)["is_active"],
         hasattr(kernel, "n_regs"),
         hasattr(kernel, "n_spills"),
         triton.runtime.driver._active,
@@ -176,9 +178,14 @@ found = triton.backends.backends["triptych"].driver
 assert found.is_active() and isinstance(triton.runtime.driver.active, found)
 triton.runtime.driver.reset_active()
 assert isinstance(triton.runtime.driver.active, found)
+import torch
+assert torch.cuda.is_available() and triton.runtime.driver.active.get_active_torch_device().type == "cuda"
+assert torch.zeros(1, device="cuda").is_cuda
 deactivate()
 assert not found.is_active()
+assert not torch.cuda.is_available()
 """
+    pytest.importorskip("torch")
     run_python(code, installed)
 
 
@@ -193,7 +200,11 @@ def kernel(x):
 
 with activate(target="sm_80"):
     assert isinstance(triton.jit(kernel), InterpretedFunction)
+    import torch
+    assert triton.runtime.driver.active.get_active_torch_device().type == "cpu"
+    assert not torch.cuda.is_available()
 """
+    pytest.importorskip("torch")
     run_python(code, {**installed, "TRITON_INTERPRET": "1"})
 
 

@@ -49,6 +49,22 @@ def test_autotune_picks_by_modelled_time(recorder: Any) -> None:
     assert len(recorder.launches) == 5, "the choice is kept"
 
 
+def test_a_profile_has_the_times_of_all_configurations(recorder: Any) -> None:
+    kernel, x = tuned(), np.zeros(1 << 20, np.float32)
+    with profile(chip="a100", target="sm_80") as seen:
+        kernel[grid](x, x.size)
+        kernel[grid](x, x.size)
+    (tuning,) = seen.tunings
+    assert (tuning.kernel, tuning.chip) == ("add_one", "NVIDIA A100 SXM4 80 GB")
+    assert tuning.problem.startswith(f"{1 << 20}, ")
+    assert [label.split()[0] for label in tuning.seconds] == ["BLOCK=64", "BLOCK=256", "BLOCK=128"]
+    assert tuning.chosen == min(tuning.seconds, key=lambda label: tuning.seconds[label])
+    tried = [launch.roofline.estimate_s for launch in seen.launches[:3]]
+    assert list(tuning.seconds.values()) == pytest.approx(tried)
+    assert tuning.call_site is not None
+    assert tuning.call_site.file == __file__
+
+
 def test_a_choice_belongs_to_its_device(recorder: Any) -> None:
     kernel, x = tuned(), np.zeros(1024, np.float32)
     kernel[grid](x, x.size)

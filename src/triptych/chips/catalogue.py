@@ -57,6 +57,7 @@ def load(chip: ChipChoice) -> Chip:
     )
 
 
+@cache
 def _load_named(name: str) -> Chip:
     key = name.strip().lower().replace(" ", "-").replace("_", "-")
     if key in names():

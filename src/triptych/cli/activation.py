@@ -14,35 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from triptych.core.languages import LANGUAGES, Language
-
-
-class _AfterImport(MetaPathFinder):
-    """Calls `then` right after the module of a name has been imported for the first time."""
-
-    def __init__(self, name: str, then: Callable[[], None]) -> None:
-        self._name = name
-        self._then = then
-        self.called = False
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != self._name:
-            return None
-        sys.meta_path.remove(self)
-        spec = find_spec(fullname)
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            if not self.called:  # a reload runs this again
-                self.called = True
-                self._then()
-
-        setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 (a loader's method, replaced on this one loader)
-        return spec
+from triptych.languages.after_import import AfterImport
 
 
 class _BeforeImport(MetaPathFinder):
@@ -90,19 +62,16 @@ def _activate(language: Language) -> None:
         home.activate()
 
 
-def _finder(language: Language) -> _AfterImport | _BeforeImport:
+def _finder(language: Language) -> AfterImport | _BeforeImport:
     """Watches for the language's import, or has seen it already."""
     activate = partial(_activate, language)
     if language.stands_in:
         finder = _BeforeImport(language.modules, activate)
-    else:
-        (name,) = language.modules
-        finder = _AfterImport(name, activate)
-        if name in sys.modules:
-            finder.called = True
-            activate()
-            return finder
-    sys.meta_path.insert(0, finder)
+        sys.meta_path.insert(0, finder)
+        return finder
+    (name,) = language.modules
+    finder = AfterImport(name, activate)
+    finder.watch()
     return finder
 
 

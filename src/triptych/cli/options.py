@@ -19,6 +19,13 @@ HtmlOption = Annotated[
     str | None,
     typer.Option("--html", metavar="FILE", help="Write the report to FILE, an HTML page that needs nothing else."),
 ]
+LenientOption = Annotated[
+    bool,
+    typer.Option(
+        "--lenient",
+        help="Accept of NKI kernels what AWS's simulator accepts and its compiler refuses: findings, not errors.",
+    ),
+]
 TraceOption = Annotated[
     str | None,
     typer.Option(

@@ -16,6 +16,7 @@ from triptych.cli.options import (
     HtmlOption,
     JsonOption,
     KernelOption,
+    LenientOption,
     TraceOption,
 )
 from triptych.cli.reports import Reports
@@ -41,6 +42,7 @@ def run(
         typer.Option("--target", metavar="TARGET", help="The compile target (sm_80); the chip's own if not said."),
     ] = None,
     check: CheckOption = None,
+    lenient: LenientOption = False,
     kernel: KernelOption = None,
     counters: CountersOption = None,
     html: HtmlOption = None,
@@ -58,6 +60,7 @@ def run(
     """
     from triptych.cli.activation import languages
     from triptych.cli.script import run_script, told_of_exits
+    from triptych.core.settings import scope, settings
     from triptych.execution.profile import profile
 
     reports, shown = Reports.to(json, html, trace), _Shown.of(kernel, counters)
@@ -66,7 +69,8 @@ def run(
     with profile(chip, target, check, all_threads=True) as recorded:
         finish = partial(_finish, recorded, script, arguments or [], reports, shown)
         reports.reserve_stdout()
-        with languages(), interruptible(), progress_bars(), told_of_exits(finish):
+        strictness = scope(nki_lenient=lenient or settings().nki_lenient)
+        with languages(), strictness, interruptible(), progress_bars(), told_of_exits(finish):
             outcome = run_script(script, arguments or [])
     if os.getpid() != process:  # a child that the script forked: the report is its parent's
         raise typer.Exit(outcome.status)
@@ -122,6 +126,7 @@ def _finish(
             asked=recorded.checks or (),
             counters=shown.counters,
             hidden=hidden,
+            tunings=recorded.tunings,
         )
         terminal.show(told)
     return status or (0 if is_clean(recorded.launches) else EXIT_FINDINGS)

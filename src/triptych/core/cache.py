@@ -39,7 +39,7 @@ def key_of(*parts: str | bytes) -> str:
 
 @dataclass(slots=True)
 class Cache:
-    """A folder of entries, of at most `capacity` bytes; the least recently used go first. 0 bytes: nothing is kept."""
+    """A folder of entries, of at most `capacity` bytes; the least recently used go first. 0 bytes: never looked at."""
 
     folder: Path
     capacity: int
@@ -52,6 +52,8 @@ class Cache:
 
     def get(self, kind: str, key: str) -> bytes | None:
         """The entry, or None where there is none. A damaged entry is removed, and counts as none."""
+        if not self.capacity:
+            return None
         path = self.path(kind, key)
         try:
             data = path.read_bytes()

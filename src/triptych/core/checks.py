@@ -52,7 +52,8 @@ MEMCHECK = Check(
     Severity.ERROR,
     {"gpu": When.ALWAYS, "neuron": When.ALWAYS},
     "Accesses outside of every allocation, misaligned ones, stores to what is read-only; stacks that overflow, calls of"
-    " what is no function, and memory freed that was not allocated. On Neuron stores to what is read-only alone.",
+    " what is no function, and memory freed that was not allocated. On Neuron indices known only when a kernel"
+    " runs that leave a tensor, and stores to what is read-only.",
 )
 ASSERT = Check("assert", Severity.ERROR, _GPU_ALWAYS, "An `assert` (Triton's `tl.device_assert`) that does not hold.")
 TRAP = Check(
@@ -66,7 +67,12 @@ BUDGET = Check(
     " Neuron a kernel whose trace grows beyond its limit (`TRIPTYCH_TRACE_LIMIT`), or whose Python records nothing for"
     " as long as the budget allows.",
 )
-DEADLOCK = Check("deadlock", Severity.ERROR, _GPU_ALWAYS, "Threads that wait for each other, so that none can go on.")
+DEADLOCK = Check(
+    "deadlock",
+    Severity.ERROR,
+    {"gpu": When.ALWAYS, "neuron": When.ALWAYS},
+    "Threads that wait for each other, so that none can go on; on Neuron programs of a grid, or ranks.",
+)
 SYNCCHECK = Check(
     "synccheck",
     Severity.ERROR,
@@ -77,6 +83,13 @@ SYNCCHECK = Check(
     " for all threads of a warp (`.sync.aligned`) that only some of them execute. As warnings,"
     " lanes that a membermask of their own does not name, shuffles from lanes that do not take part, and registers of"
     " matrices that are touched before a `wgmma.wait_group`, or multiplied without a `wgmma.fence`.",
+)
+ASYNCCHECK = Check(
+    "asynccheck",
+    Severity.ERROR,
+    {"gpu": When.DEFAULT},
+    "Shared memory that is read or written before an asynchronous copy into it (`cp.async`, bulk, TMA, `st.async`) was"
+    " waited for, and memory that is written while a `wgmma` or a bulk copy may still read it: both lines are named.",
 )
 INITCHECK = Check(
     "initcheck", Severity.ERROR, _NEURON_DEFAULT, "Stores to HBM of data that come from memory that was never written."
@@ -112,11 +125,19 @@ GENERATION = Check(
     "Names and forms that no released `import nki` has, accepted in the mixed style of tutorials.",
 )
 
+COMPILER = Check(
+    "nki.compiler",
+    Severity.WARNING,
+    _NEURON_DEFAULT,
+    "What AWS's compiler refuses and its simulator accepts, in kernels that are traced leniently"
+    " (`TRIPTYCH_NKI_LENIENT`); else it is an error.",
+)
+
 CHECKS: Mapping[str, Check] = {
     row.name: row
     for row in (
         *(MEMCHECK, ASSERT, TRAP, BUDGET, DEADLOCK, SYNCCHECK),
-        *(VIEWCHECK, INITCHECK, OUTPUTCHECK, RACECHECK, PSUMCHECK, RANGECHECK, GENERATION),
+        *(VIEWCHECK, ASYNCCHECK, INITCHECK, OUTPUTCHECK, RACECHECK, PSUMCHECK, RANGECHECK, GENERATION, COMPILER),
     )
 }
 """The table, by name."""

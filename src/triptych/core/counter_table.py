@@ -185,7 +185,8 @@ _NEURON: Sequence[CounterRow] = (
         {"engine": _ELEMENT_ENGINES},
     ),
     _neuron(
-        "flops.tensor.<dtype>", "FLOPs", "Of matrix products, by the stationary operand's type.",
+        "flops.tensor.<dtype>", "FLOPs",
+        "Of matrix products, by the stationary operand's type; those of tf32 count as bf16's, whose rate they have.",
         {"dtype": ("f32", "f16", "bf16", "fp8")},
     ),
     _neuron("dma.transfers", "transfers", "DMA instructions."),

@@ -29,7 +29,24 @@ class DType:
     @property
     def is_float(self) -> bool:
         """Whether values are floating point."""
-        return self.name.startswith(("f", "bf"))
+        return self.name.startswith(("f", "bf", "tf"))
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        """numpy's type of what lies in memory: that of a type which numpy lacks is its one field's."""
+        fields = self.numpy.fields
+        return self.numpy if fields is None else next(iter(fields.values()))[0]
+
+    @property
+    def packed(self) -> bool:
+        """Whether an element is several numbers, which nothing but Neuron's Tensor and Vector engines take apart."""
+        return self.name.startswith("x4")
+
+    @property
+    def label(self) -> str:
+        """numpy's name, or its field's where numpy lacks the type."""
+        names = self.numpy.names
+        return self.numpy.name if names is None else names[0]
 
     def holds(self, value: int | float) -> bool:
         """Whether the type has the value: an integer within its range, a float that rounding does not make infinite."""
@@ -61,6 +78,9 @@ def _rows() -> Mapping[str, DType]:
         ("f16", np.float16), ("f32", np.float32), ("f64", np.float64),
         ("bf16", ml_dtypes.bfloat16),
         ("f8e4m3fn", ml_dtypes.float8_e4m3fn), ("f8e5m2", ml_dtypes.float8_e5m2), ("f8e4m3", ml_dtypes.float8_e4m3),
+        ("f8e8m0fnu", ml_dtypes.float8_e8m0fnu), ("tf32", [("tfloat32", np.float32)]),
+        ("x4f8e5m2", [("float8_e5m2_x4", np.uint32)]), ("x4f8e4m3fn", [("float8_e4m3fn_x4", np.uint32)]),
+        ("x4f4e2m1fn", [("float4_e2m1fn_x4", np.uint16)]),
     ]  # fmt: skip
     return {name: DType(name, np.dtype(kind).itemsize * 8, np.dtype(kind)) for name, kind in table}
 

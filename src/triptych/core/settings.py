@@ -43,6 +43,9 @@ class Settings:
     trace_limit: int = 1 << 16
     """TRIPTYCH_TRACE_LIMIT: the instructions and tensors that the trace of an NKI kernel may have; one with more counts
     as hung. Each takes about a tenth of a millisecond to trace."""
+    nki_lenient: bool = False
+    """TRIPTYCH_NKI_LENIENT: whether what AWS's compiler refuses in an NKI kernel, and its simulator does not, is a
+    finding of `nki.compiler` in the place of an error."""
     stack_bytes: int = 16 << 10
     """TRIPTYCH_STACK_BYTES: the stack of a thread in kernels whose functions call themselves (a device's limit is 1 KiB
     where a program does not set it)."""
@@ -50,6 +53,9 @@ class Settings:
     """TRIPTYCH_HEAP_BYTES: the heap that kernels allocate from with `malloc`; CUDA's own default."""
     printf_bytes: int = field(default=1 << 20, metadata={"least": 0})
     """TRIPTYCH_PRINTF_BYTES: what one launch may print; CUDA's own default. What is beyond is cut."""
+    benchmark_points: int | None = field(default=None, metadata={"least": 0})
+    """TRIPTYCH_BENCHMARK_POINTS: how many values of its x axis a `triton.testing.perf_report` measures, the first ones;
+    all where it is not said, with 0 it measures nothing."""
     tensor_numerics: str = field(default="fast", metadata={"choices": ("fast", "hardware")})
     """TRIPTYCH_TENSOR_NUMERICS: how tensor cores round: `fast`, each sum in f32 to nearest even, or `hardware`, as an
     H200 does it, to the bit, which takes nine times as long."""
@@ -198,12 +204,25 @@ def _read_environment() -> Settings:
 
 
 _DEFAULT = Settings()
+_environment: Mapping[bytes, bytes] = cast(Any, os.environ)._data
+"""The dict behind `os.environ`, whose own `get` takes 20 times as long for a variable that is not set."""
+_VARIABLES = tuple(os.fsencode(variable) for variable in ("HOME", *(kind.variable for kind in KINDS.values())))
+"""All that settings depend on."""
+_read: tuple[tuple[bytes | None, ...], Settings] | None = None
+"""The variables' values when the environment was last read, and what was read."""
 _current: ContextVar[Settings | None] = ContextVar("triptych_settings", default=None)
 
 
 def settings() -> Settings:
-    """The settings in force here."""
-    return _current.get() or _read_environment()
+    """The settings in force here. Quick: the environment is read again only where a variable has changed."""
+    global _read
+    inside = _current.get()
+    if inside is not None:
+        return inside
+    found = tuple(map(_environment.get, _VARIABLES))
+    if _read is None or _read[0] != found:
+        _read = found, _read_environment()
+    return _read[1]
 
 
 @contextmanager

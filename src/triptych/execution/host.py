@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from triptych.core.dtypes import DTYPES, DType, dtype_of
 from triptych.core.errors import ArgumentError, UnknownName
-from triptych.execution.host_memory import Extent, HostArray, Owner, label
+from triptych.execution.host_memory import Extent, HostArray, Owner
 from triptych.execution.torch_tensors import from_torch, is_tensor, torch_owner
 
 
@@ -127,9 +127,9 @@ def _element(dtype: np.dtype[Any]) -> DType | None:
 
 
 def _from_numpy(array: NDArray[Any]) -> HostArray:
-    owner, name, start = _numpy_owner(array), label(array.dtype, array.shape), _start(array)
-    dtype = _element(array.dtype)
+    owner, element, start = _numpy_owner(array), array.dtype, _start(array)
+    dtype = _element(element)
     if dtype is not None:
-        return HostArray(owner, name, dtype, array.shape, array.strides, start)
+        return HostArray(owner, element, dtype, array.shape, array.strides, start)
     shape, strides = (*array.shape, array.itemsize), (*array.strides, 1)
-    return HostArray(owner, name, DTYPES["u8"], shape, strides, start, raw=True)
+    return HostArray(owner, element, DTYPES["u8"], shape, strides, start, raw=True)

@@ -50,14 +50,20 @@ class HostArray:
     """An array of the host: its owner and its layout. `strides` and `start` in bytes, `start` a host address."""
 
     owner: Owner
-    label: str
-    """The dtype and shape, as messages show them."""
+    element: object
+    """The dtype as its maker has it."""
     dtype: DType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     start: int
     raw: bool = False
     """Whether the elements are structs or the like: then the last axis runs over the bytes of one."""
+
+    @property
+    def label(self) -> str:
+        """The dtype and shape, as messages show them."""
+        shape = self.shape[:-1] if self.raw else self.shape
+        return f"{str(self.element).removeprefix('torch.')}[{', '.join(map(str, shape))}]"
 
 
 class _Window:
@@ -85,11 +91,6 @@ def elements(host: HostArray, array: object) -> NDArray[Any]:
     extent = host.owner.extent
     data = window(extent, array)
     return np.ndarray(host.shape, host.dtype.numpy, data, host.start - extent.start if extent.size else 0, host.strides)
-
-
-def label(dtype: object, shape: tuple[int, ...]) -> str:
-    """An array's dtype and shape, as messages show them."""
-    return f"{dtype}[{', '.join(map(str, shape))}]"
 
 
 def view(data: Bytes, handle: Handle) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from triptych.core.errors import LaunchError
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.gpu_targets import capability_of
 from triptych.core.plan import Launch
+from triptych.execution.demangle import readable
 
 # CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability": the same from 5.0 to 12.1.
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -73,7 +74,7 @@ def check_launch(launch: Launch, entry: Entry, chip: GpuChip, target: str | None
         LaunchError: naming the first limit that it breaks, the kernel and the chip.
     """
     for message, hint in _broken(launch, entry, chip, target):
-        raise LaunchError(f"kernel '{entry.name}': {message}", hint=hint)
+        raise LaunchError(f"kernel '{readable(entry.name)}': {message}", hint=hint)
 
 
 def _broken(launch: Launch, entry: Entry, chip: GpuChip, target: str | None) -> Iterator[tuple[str, str | None]]:

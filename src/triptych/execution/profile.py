@@ -14,6 +14,7 @@ from triptych.core.launches import Finding, LaunchRecord
 from triptych.core.settings import settings
 from triptych.execution.launch_report import LaunchReport
 from triptych.execution.targets import check_target, machine_of
+from triptych.execution.tuning import Tuning
 
 
 @dataclass(slots=True)
@@ -27,6 +28,8 @@ class Profile:
     checks: tuple[str, ...] | None = None
     """The names of the checks that were asked for; None: nobody asked, and those on by default are in force."""
     launches: list[LaunchReport] = field(default_factory=list[LaunchReport])
+    tunings: list[Tuning] = field(default_factory=list[Tuning])
+    """What autotuners chose, in order."""
 
     def __repr__(self) -> str:
         """The chips of its launches, how many there are and how many findings."""
@@ -211,6 +214,12 @@ def record_launch(record: LaunchRecord) -> LaunchReport:
         same = (own.chip, own.remarks) == (report.chip, report.remarks)
         open_profile.launches.append(report if same else own)
     return report
+
+
+def record_tuning(tuning: Tuning) -> None:
+    """Notes an autotuner's choice in every open profile."""
+    for open_profile in _open_profiles():
+        open_profile.tunings.append(tuning)
 
 
 def _report(record: LaunchRecord, asked: Chip | None, target: str | None) -> LaunchReport:

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Protocol, TypeGuard
 
-from triptych.core.dtypes import DTYPES
+from triptych.core.dtypes import DTYPES, DType
 from triptych.core.errors import ArgumentError
-from triptych.execution.host_memory import Extent, HostArray, Owner, label
+from triptych.execution.host_memory import Extent, HostArray, Owner
 
 
 class _Storage(Protocol):
@@ -120,21 +121,39 @@ def from_torch(tensor: Tensor) -> HostArray:
     Raises:
         ArgumentError: for a tensor on another device, a sparse one, and element types that no kernel can read.
     """
-    if tensor.device.type != "cpu" or str(tensor.layout) != "torch.strided":
+    with sys.modules["torch"]._C.DisableTorchFunction():  # what torch itself says, whatever modes are in force
+        return _from_torch(tensor)
+
+
+def _from_torch(tensor: Tensor) -> HostArray:
+    if tensor.device.type != "cpu" or not _is_dense(tensor.layout):
         raise ArgumentError(
             f"a {tensor.layout} tensor on device {tensor.device}", hint="pass a dense tensor on the CPU: tensor.cpu()"
         )
-    name = str(tensor.dtype)
-    item = int(tensor.element_size())
-    shape = tuple(int(extent) for extent in tensor.shape)
-    strides = tuple(int(step) * item for step in tensor.stride())
-    named = label(name.removeprefix("torch."), shape)
-    owner, start = torch_owner(tensor), int(tensor.data_ptr())
+    item, element = tensor.element_size(), tensor.dtype
+    shape = tuple(tensor.shape)
+    strides = tuple(step * item for step in tensor.stride())
+    owner, start = torch_owner(tensor), tensor.data_ptr()
+    dtype = _element(element)
+    if dtype is None:
+        return HostArray(owner, element, DTYPES["u8"], (*shape, item), (*strides, 1), start, raw=True)
+    return HostArray(owner, element, dtype, shape, strides, start)
+
+
+@lru_cache
+def _is_dense(layout: object) -> bool:
+    return str(layout) == "torch.strided"
+
+
+@lru_cache
+def _element(dtype: object) -> DType | None:
+    """The element type, None for raw bytes."""
+    name = str(dtype)
     if name in _TORCH_RAW:
-        return HostArray(owner, named, DTYPES["u8"], (*shape, item), (*strides, 1), start, raw=True)
+        return None
     if name not in _TORCH_DTYPES:
         raise ArgumentError(f"a tensor of dtype {name}, which no kernel language has", hint="convert it with .to(…)")
-    return HostArray(owner, named, DTYPES[_TORCH_DTYPES[name]], shape, strides, start)
+    return DTYPES[_TORCH_DTYPES[name]]
 
 
 def torch_owner(tensor: Tensor) -> Owner:

@@ -17,6 +17,7 @@ from triptych.core.checks import CHECKS, MACHINES, Severity
 from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
+from triptych.execution.tuning import Tuning
 from triptych.report.columns import COLUMNS, Column, cells_of, origins
 from triptych.report.counter_views import CounterChoice, counter_views
 from triptych.report.findings import NO_KERNEL, NO_KERNEL_BEFORE_THE_ERROR, checks_that_looked, line_text
@@ -24,6 +25,7 @@ from triptych.report.groups import identity
 from triptych.report.hot_lines import LINE_COLUMNS, ORDER, HotLine, LineColumn, hot_lines
 from triptych.report.quantities import count, rate
 from triptych.report.tables import plain_table
+from triptych.report.tunings import tuning_tables
 
 KERNEL_WIDTH = 24
 """Columns. A longer name is folded: C++ names can fill a screen."""
@@ -58,11 +60,12 @@ def report(
     asked: Iterable[str] = (),
     counters: CounterChoice | None = None,
     hidden: Sequence[LaunchReport] = (),
+    tunings: Sequence[Tuning] = (),
 ) -> RenderableType:
     """The whole report for a terminal of `width` columns.
 
     `failed`: the script ended with an error; `asked`: the names of the checks that were asked for; `counters`: those
-    that are listed launch by launch; `hidden`: the launches that are not to be shown.
+    that are listed launch by launch; `hidden`: the launches that are not to be shown; `tunings`: what autotuners chose.
     """
     if not launches:
         if hidden:
@@ -73,6 +76,7 @@ def report(
     for machine in COLUMNS:
         those = [row for row in rows if row.launch.record.machine == machine]
         parts += _launch_tables(those, machine, width) if those else []
+    parts += tuning_tables(tunings)
     parts += _call_sites(rows)
     parts += _line_tables(hot_lines(launches, lines_per_kernel), width)
     parts += _counter_tables(rows, counters) if counters is not None else []

@@ -1,11 +1,10 @@
-"""Switching triptych's Triton driver on and off: everything that changes in Triton, and how it is put back."""
+"""Switching triptych's Triton driver on and off: all that changes in Triton and torch, and how it is put back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
-from typing import Any
 
 from triptych.chips import ChipChoice, load
 from triptych.execution.profile import Selection, select
@@ -16,38 +15,11 @@ from triptych.languages.triton.benchmark import make_do_bench, make_do_bench_cud
 from triptych.languages.triton.devices import architecture_of, gpu_only
 from triptych.languages.triton.driver import simulated_driver
 from triptych.languages.triton.registers import Figure, make_attribute
+from triptych.languages.triton.replacement import Replacement
+from triptych.languages.triton.reports import make_run_of_report
 from triptych.languages.triton.specialisation import make_specialiser
 from triptych.languages.triton.stages import append_key, make_stage_hook
-
-ABSENT = object()
-"""In place of an original where there was none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """An attribute of Triton's that holds something of ours while the driver is active."""
-
-    owner: Any
-    name: str
-    original: Any
-    ours: Any
-
-    @classmethod
-    def apply(cls, owner: Any, name: str, make: Callable[[Any], Any]) -> Replacement:  # noqa: ANN401
-        """Puts `make(original)` in place."""
-        original = getattr(owner, name, ABSENT)
-        ours = make(original)
-        setattr(owner, name, ours)
-        return cls(owner, name, original, ours)
-
-    def undo(self) -> None:
-        """Puts the original back, unless somebody else has replaced ours since."""
-        if getattr(self.owner, self.name, ABSENT) is not self.ours:
-            return
-        if self.original is ABSENT:
-            delattr(self.owner, self.name)
-        else:
-            setattr(self.owner, self.name, self.original)
+from triptych.languages.triton.torch_support import TorchSupport
 
 
 class Installation:
@@ -63,6 +35,7 @@ class Installation:
         self._replacements = self._replace()
         fill(simulated_driver)
         internals.set_driver(TriptychDriver())
+        self._torch = TorchSupport(simulated_driver.clock)
 
     def _replace(self) -> list[Replacement]:
         clock, apply = simulated_driver.clock, Replacement.apply
@@ -73,6 +46,8 @@ class Installation:
             apply(internals.compiler.CompiledKernel, "n_spills", make_attribute("n_spills", Figure.SPILLS)),
             apply(internals.testing, "do_bench", lambda _: make_do_bench(clock)),
             apply(internals.testing, "do_bench_cudagraph", lambda _: make_do_bench_cudagraph(clock)),
+            apply(internals.cuda_driver, "is_active", lambda _: staticmethod(lambda: False)),
+            apply(internals.testing.Mark, "run", make_run_of_report),
             apply(
                 internals.autotuner.Autotuner,
                 "run",
@@ -84,7 +59,8 @@ class Installation:
         return replacements
 
     def remove(self) -> None:
-        """Leaves Triton as it was found."""
+        """Leaves Triton, and torch, as they were found."""
+        self._torch.remove()
         internals.set_driver(self._previous)
         fill(None)
         for replacement in reversed(self._replacements):
@@ -124,9 +100,10 @@ class Activation:
 def activate(chip: ChipChoice | None = None, target: str | None = None) -> Activation:
     """Makes Triton kernels run on triptych's machine from now on, or inside `with activate(): …` only.
 
-    Kernels, autotuner, heuristics and `triton.testing.do_bench` are used as they are; arguments may be numpy arrays,
-    triptych arrays or torch CPU tensors. All times are modelled. With `TRITON_INTERPRET=1` Triton's own interpreter
-    goes first, as it does on a GPU.
+    Kernels, autotuner, heuristics and `triton.testing` are used as they are; arguments may be numpy arrays, triptych
+    arrays or torch tensors. A program that imports torch finds a CUDA device there, `cuda:0`, whose tensors lie in the
+    host's memory; torch's operators run on the CPU. All times are modelled. With `TRITON_INTERPRET=1` Triton's own
+    interpreter goes first, as it does on a GPU, and torch is left as it is.
 
     Args:
         chip: whose roofline, for the launches of every language: a name, a path of a TOML file, which is read now, or
@@ -144,6 +121,13 @@ def activate(chip: ChipChoice | None = None, target: str | None = None) -> Activ
     active = _installation is not None
     before = _select(Selection(None if chip is None else gpu_only(load(chip)), target))
     return Activation(before if active else None)
+
+
+@contextmanager
+def activated() -> Generator[None]:
+    """The driver is active in the block: as it is already, else with the chip and the target in force."""
+    with nullcontext() if _installation is not None else activate():
+        yield
 
 
 def deactivate() -> None:

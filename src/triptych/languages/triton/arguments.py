@@ -13,7 +13,7 @@ import numpy as np
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError, TriptychError
 from triptych.core.plan import Argument, Scalar, Struct
-from triptych.languages.triton.arrays import bind, is_array
+from triptych.languages.triton.arrays import bound, is_array
 from triptych.languages.triton.internals import descriptor_parts, launching_line, tensor_map_parts
 from triptych.languages.triton.tensor_maps import TYPE, tensor_map_argument
 
@@ -93,7 +93,7 @@ def _pointer(value: object) -> Argument:
     if value is None:
         return NULL
     if is_array(value):
-        return bind(value)
+        return bound(value)
     if hasattr(value, "data_ptr"):
         value = cast(Any, value).data_ptr()
     return Scalar(DTYPES["u64"], _within(0, 2**64, index(cast(Any, value))))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from triptych.languages.triton.internals import AUTOTUNER_STATE
+from triptych.execution.profile import record_tuning
+from triptych.execution.tuning import Tuning
+from triptych.languages.triton.devices import device_in_force
+from triptych.languages.triton.internals import AUTOTUNER_STATE, AUTOTUNER_TIMINGS, launching_line
 from triptych.languages.triton.tensors import tensor
 
 
@@ -46,13 +49,40 @@ class AutotunerStates:
 
 
 def make_run(run: Callable[..., Any], states: AutotunerStates, device: Callable[[], int]) -> Callable[..., Any]:
-    """`Autotuner.run` with its state of the device in force, and numpy arrays that hooks can zero and restore."""
+    """`Autotuner.run` with its state of the device in force, and numpy arrays that hooks can zero and restore.
+
+    Open profiles note each new choice.
+    """
 
     def run_on_device(self: Any, *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401  as Triton's own
         states.enter(self, device())
-        return run(self, *map(_as_tensor, arguments), **{name: _as_tensor(value) for name, value in keywords.items()})
+        before = getattr(self, AUTOTUNER_TIMINGS, None)
+        named = {name: _as_tensor(value) for name, value in keywords.items()}
+        result = run(self, *map(_as_tensor, arguments), **named)
+        timings = getattr(self, AUTOTUNER_TIMINGS, None)
+        if timings is not None and timings is not before:
+            record_tuning(_tuning(self, timings))
+        return result
 
     return run_on_device
+
+
+def _tuning(autotuner: Any, timings: Mapping[Any, Any]) -> Tuning:  # noqa: ANN401  triton's Autotuner and Configs
+    """The newest choice; of the times of a configuration, in ms, Triton has several quantiles or one."""
+    seconds = {_label(one): min(np.atleast_1d(times).tolist()) * 1e-3 for one, times in timings.items()}
+    key = next(reversed(autotuner.cache))
+    return Tuning(
+        kernel=autotuner.base_fn.__name__,
+        chip=device_in_force().chip.title,
+        problem=", ".join(map(str, key)) or "all arguments",
+        seconds=seconds,
+        chosen=_label(autotuner.cache[key]),
+        call_site=launching_line(),
+    )
+
+
+def _label(configuration: Any) -> str:  # noqa: ANN401  triton's Config
+    return " ".join(f"{name}={value}" for name, value in configuration.all_kwargs().items())
 
 
 def _as_tensor(value: Any) -> Any:  # noqa: ANN401

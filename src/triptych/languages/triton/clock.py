@@ -1,7 +1,7 @@
-"""The modelled clock: it advances by each launch's estimate, and by nothing else.
+"""The modelled clock: it advances by each launch's estimate and by that of torch's operators on the device.
 
 Every time that Triton's host side sees (`do_bench`, the autotuner, events) is therefore **modelled**: the roofline
-estimate of what the machine counted, on the chip in force. Host work and torch operations take no time on it.
+estimate of what the machine counted, on the chip in force. Host work takes no time on it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ class Clock:
         self._ticks = 0
         self._running = False
 
+    @property
+    def running(self) -> bool:
+        """Whether somebody times what runs."""
+        return self._running
+
     def start(self) -> None:
         """From now on each launch advances the clock."""
         self._running = True
@@ -30,7 +35,11 @@ class Clock:
     def add(self, launch: LaunchReport) -> None:
         """A launch ran."""
         if self._running:
-            self._ticks += round(launch.roofline.estimate_s * TICKS_PER_SECOND)
+            self.advance(launch.roofline.estimate_s)
+
+    def advance(self, seconds: float) -> None:
+        """The device has worked for so long."""
+        self._ticks += round(seconds * TICKS_PER_SECOND)
 
     def now(self) -> int:
         """Ticks since the driver was made."""

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from triptych.languages.triton.benchmark import DeviceInterface, make_benchmarker, refuse_stale_do_bench
 from triptych.languages.triton.clock import Clock
 from triptych.languages.triton.devices import Device, device_in_force, ordinals
-from triptych.languages.triton.internals import GpuTarget, Metadata, Source, cpp_type
+from triptych.languages.triton.internals import GpuTarget, Metadata, Source, cpp_type, interprets
 from triptych.languages.triton.launcher import Function, Launcher, load_function
 from triptych.languages.triton.registers import Figure
 
@@ -75,10 +75,10 @@ class SimulatedDriver:
         return cpp_type(ty)
 
     def torch_device(self) -> Any:  # noqa: ANN401  torch.device
-        """torch's CPU device."""
+        """The simulated device, `cuda:0`; the CPU for Triton's own interpreter."""
         import torch  # noqa: PLC0415  optional and heavy: only asked for by programs that use torch themselves
 
-        return torch.device("cpu")
+        return torch.device("cpu") if interprets() else torch.device("cuda", 0)
 
     def device_interface(self) -> DeviceInterface:
         """Events on the modelled clock."""

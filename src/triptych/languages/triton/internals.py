@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast
@@ -46,8 +47,14 @@ autotuner: Any = import_module("triton.runtime.autotuner")
 """`triton.runtime.autotuner`. `Autotuner.run(*args, **kwargs)`, `.cache` (configurations by key) and `.do_bench` (a
 `cached_property` of the driver's benchmarker) are the same from 3.6 to 3.9."""
 
+cuda_driver: Any = _cuda_driver.CudaDriver
+"""Triton's own driver. `is_active()` (3.6 to 3.9) asks torch whether there is a GPU."""
+
+libraries: Any = cast(Any, import_module("triton._C.libtriton")).nvidia
+"""Triton's handles on NVIDIA's libraries: `cublas.CublasLt` (3.6 to 3.9)."""
+
 testing: Any = import_module("triton.testing")
-"""`triton.testing`: `do_bench` and `do_bench_cudagraph` (public)."""
+"""`triton.testing`: `do_bench`, `do_bench_cudagraph` and `Mark` (public)."""
 
 runtime_knobs: Any = _triton.knobs.runtime
 """`triton.knobs.runtime`. `add_stages_inspection_hook` (3.6 to 3.9; a cache key is asked of it from 3.7 on)."""
@@ -60,6 +67,8 @@ HOOK_HAS_CACHE_KEY = VERSION >= (3, 7)
 
 AUTOTUNER_STATE = ("cache", "do_bench", "cache_results")
 """Attributes of an `Autotuner` in which it remembers what it found out on a device (3.6 to 3.9)."""
+AUTOTUNER_TIMINGS = "configs_timings"
+"""The attribute of an `Autotuner` that has the times of the last configurations tried, in ms: a new dict each time."""
 
 _FP_FUSION = "TRITON_DEFAULT_FP_FUSION"
 
@@ -228,6 +237,24 @@ def global_scratch(size: int, alignment: int) -> object:
     return _allocation._allocator.get()(size, alignment, 0)
 
 
+def interprets() -> bool:
+    """Whether kernels go to Triton's own interpreter (`TRITON_INTERPRET`, public)."""
+    return bool(runtime_knobs.interpret)
+
+
+@contextmanager
+def allocator(allocate: Callable[[int, int, object], object]) -> Generator[None]:
+    """In the block, `global_scratch` comes from `allocate(bytes, alignment, stream)`; then from the user's again.
+
+    What `triton.set_allocator` sets is a context variable (`_allocation._allocator`, 3.6 to 3.9).
+    """
+    token = _allocation._allocator.set(allocate)
+    try:
+        yield
+    finally:
+        _allocation._allocator.reset(token)
+
+
 def fp_fusion_is_set() -> bool:
     """Whether the user chose floating-point contraction (by Triton's own environment variable or its knob)."""
     return _FP_FUSION in os.environ
@@ -269,3 +296,14 @@ _FOREIGN = (os.path.dirname(triton.__file__), "<")
 def launching_line() -> SourceLocation | None:
     """The innermost line of the user's own code on the stack: the launch."""
     return calling_location(*_FOREIGN)
+
+
+_shown: dict[str | tuple[str, type[Warning], int], int] = {}
+"""The warnings that were shown: Python's own way of showing each once."""
+
+
+def warn_at_launch(message: str) -> None:
+    """Warns at the user's line that launches."""
+    where = launching_line()
+    file, line = ("<unknown>", 0) if where is None else (where.file, where.line)
+    warnings.warn_explicit(message, RuntimeWarning, file, line, registry=_shown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import index
@@ -24,6 +23,7 @@ from triptych.languages.triton.internals import (
     Source,
     global_scratch,
     launching_line,
+    warn_at_launch,
     with_scratch,
 )
 
@@ -58,17 +58,6 @@ def load_function(name: str, binary: bytes | str, shared_bytes: int) -> Function
     return Function(name, binary, shared_bytes)
 
 
-_shown: dict[str | tuple[str, type[Warning], int], int] = {}
-"""The warnings that were shown: Python's own way of showing each once."""
-
-
-def _warn(message: str) -> None:
-    """Warns at the line that launches."""
-    where = launching_line()
-    file, line = ("<unknown>", 0) if where is None else (where.file, where.line)
-    warnings.warn_explicit(message, RuntimeWarning, file, line, registry=_shown)
-
-
 class Launcher:
     """One compiled kernel's launches, called as Triton 3.6 to 3.9 call their own launchers."""
 
@@ -88,7 +77,9 @@ class Launcher:
         call = LaunchCall.of(values)
         grid = self._grid(*call.grid)
         if 0 in grid:
-            _warn(f"grid {grid} of kernel '{self._metadata.name}' has no blocks: nothing is launched, as on a GPU")
+            warn_at_launch(
+                f"grid {grid} of kernel '{self._metadata.name}' has no blocks: nothing is launched, as on a GPU"
+            )
             return
         if call.enter_hook is not None:
             call.enter_hook(call.launch_metadata)

@@ -15,7 +15,7 @@ import numpy as np
 
 from triptych.core.errors import ArgumentError, TriptychError
 from triptych.core.handles import Handle
-from triptych.languages.triton.arrays import bind, is_array
+from triptych.languages.triton.arrays import bind_for_launch, is_array
 from triptych.languages.triton.internals import bound_argument, launching_line
 
 EXPECTED = "expected a numpy array, a triptych array, a torch CPU tensor, a number, a bool, None or a tuple of these"
@@ -69,7 +69,7 @@ def stand_in(argument: object) -> object:
     if isinstance(argument, Handle):
         return Pointer(TRITON_NAMES.get(argument.dtype.name, argument.dtype), argument.data_ptr())
     if is_array(argument):
-        return Pointer(cast(Any, argument).dtype, bind(argument).data_ptr())
+        return Pointer(cast(Any, argument).dtype, bind_for_launch(argument).data_ptr())
     return argument
 
 

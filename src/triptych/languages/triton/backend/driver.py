@@ -38,7 +38,7 @@ class Behaviour(Protocol):
         ...
 
     def torch_device(self) -> object:
-        """Where torch tensors live: torch's CPU device."""
+        """Where torch tensors live: the simulated device."""
         ...
 
     def device_interface(self) -> object:
@@ -104,7 +104,7 @@ class TriptychDriver(triton_driver.DriverBase):
         return self._behaviour.current_target()
 
     def get_active_torch_device(self) -> Any:  # noqa: ANN401  torch.device
-        """`torch.device("cpu")`: tensors stay where they are."""
+        """`torch.device("cuda", 0)`, the simulated device."""
         return self._behaviour.torch_device()
 
     def get_device_interface(self) -> object:

@@ -1,0 +1,35 @@
+"""torch's CUDA device, simulated for programs that import torch, and for no others."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from triptych.languages.after_import import AfterImport
+from triptych.languages.triton.clock import Clock
+from triptych.languages.triton.internals import interprets
+
+
+class TorchSupport:
+    """The simulated device, from the moment on at which the program imports torch, until `remove()`.
+
+    Not where Triton interprets kernels by itself: it wants tensors of the host.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Events are on `clock`."""
+        self._clock = clock
+        self._installed: Any = None
+        self._import = AfterImport("torch", self._install)
+        if not interprets():
+            self._import.watch()
+
+    def _install(self) -> None:
+        home = import_module(f"{__package__}.torch_cuda.install")  # it imports torch, which may not be there
+        self._installed = home.TorchCuda(self._clock)
+
+    def remove(self) -> None:
+        """Leaves torch as it was found."""
+        self._import.leave()
+        if self._installed is not None:
+            self._installed.remove()
