@@ -63,7 +63,8 @@ class AccessingMachine(UniformityMachine):
 
     def __init__(self) -> None:
         self.seen: list[tuple[Space, Access, int]] = []
-        self.helpers: list[memory.HelperAccess] = []
+        self.symbols: set[str] = set()
+        """Of the helpers that code for it calls, and of those that they call."""
 
     def load(self, space: Space, t: ScalarType, address: Uniformity, count: int) -> Sequence[Uniformity]:
         self._note(space, "load", memory.HelperAccess("load", space.helper, t.bytes, count))
@@ -80,11 +81,12 @@ class AccessingMachine(UniformityMachine):
         return super().atomic(space, operation, t, address, operands)
 
     def copy_to_shared(self, size: int, target: Uniformity, source: Uniformity, source_size: Uniformity) -> None:
-        self._note(GLOBAL, "load", memory.HelperAccess("load", GLOBAL, 4, size // 4))
-        self._note(SHARED, "store", memory.HelperAccess("store", SHARED, 4, size // 4))
+        self.seen += [(GLOBAL, "load", size), (SHARED, "store", size)]
+        admissions = (memory.admission_name(space, size) for space in (GLOBAL, SHARED))
+        self.symbols.update((memory.copy_name(size), *admissions, *(access.name for access in memory.BYTEWISE)))
 
     def load_matrix(self, address: Uniformity, count: int, transposed: bool) -> Sequence[Uniformity]:
-        self._note(SHARED, "load", memory.HelperAccess("load", SHARED, 4, 4))
+        self._note_rows("load", memory.load_matrix_name(count, transposed))
         return super().load_matrix(address, count, transposed)
 
     def copy_bulk(
@@ -107,7 +109,7 @@ class AccessingMachine(UniformityMachine):
         self._note(GLOBAL, "store", memory.HelperAccess("store", GLOBAL, 4, 1))
 
     def store_matrix(self, address: Uniformity, matrices: Sequence[Uniformity], transposed: bool) -> None:
-        self._note(SHARED, "store", memory.HelperAccess("store", SHARED, 4, 4))
+        self._note_rows("store", memory.store_matrix_name(len(matrices), transposed))
 
     def multiply_group(
         self, product: GroupProduct, sums: Sequence[Uniformity], a: Sequence[Uniformity], b: Uniformity,
@@ -118,7 +120,12 @@ class AccessingMachine(UniformityMachine):
 
     def _note(self, space: Space, kind: Access, helper: memory.HelperAccess) -> None:
         self.seen.append((space, kind, helper.bytes))
-        self.helpers.append(helper)
+        self.symbols.update((helper.name, memory.admission_name(helper.space, helper.bytes)))
+        self.symbols.update(memory.admit_name(space) for space in (helper.space, *helper.space.reaches))
+
+    def _note_rows(self, kind: Access, symbol: str) -> None:
+        self.seen.append((SHARED, kind, memory.MATRIX_ROW_BYTES))
+        self.symbols.update((symbol, memory.admission_name(SHARED, memory.MATRIX_ROW_BYTES)))
 
 
 def forms(row: Row) -> Iterator[tuple[Instruction, Form]]:
@@ -162,9 +169,7 @@ def test_kernels_are_linked_with_the_helpers_that_meanings_ask_for(row: Row) -> 
     for instruction, form in forms(row):
         units = units_for([BoundInstruction(instruction, form, (), (address,))])
         linked = {symbol for unit in units for symbol in unit.symbols}
-        assert {helper.name for helper in carry_out(row, form).helpers} <= linked
-        spaces = {space for helper in carry_out(row, form).helpers for space in (helper.space, *helper.space.reaches)}
-        assert {memory.admit_name(space) for space in spaces} <= linked
+        assert carry_out(row, form).symbols <= linked
 
 
 @pytest.mark.parametrize("effect", Effect, ids=lambda effect: effect.name)

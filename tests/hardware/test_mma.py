@@ -18,7 +18,7 @@ from mma_inputs import Bits, matrices
 from mma_kinds import FLOATS, INTEGERS, KINDS, Kind, width
 from numpy.typing import NDArray
 
-from triptych.gpu.isa.tensor.hardware import find_summation, multiply_accumulate
+from triptych.gpu.isa.tensor.summation import find_summation, multiply_accumulate
 from triptych.gpu.isa.types import F64
 from triptych.gpu.oracle.nan import hardware_nan
 from triptych.gpu.oracle.rounding import directed, fused_multiply_add

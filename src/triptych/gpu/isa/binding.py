@@ -234,7 +234,7 @@ def bind_in_clusters(instruction: Instruction) -> BoundInstruction:
 
 
 def with_numerics(bound: BoundInstruction, numerics: str) -> BoundInstruction:
-    """An instruction whose multiplications of matrices are of an arithmetic of `tensor_numerics.NUMERICS`."""
+    """An instruction whose multiplications of matrices are of an arithmetic of `isa/tensor/numerics.py`."""
     if bound.form.row.product is None or bound.form.numerics == numerics:
         return bound
     return replace(bound, form=replace(bound.form, numerics=numerics))

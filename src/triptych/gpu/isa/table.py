@@ -30,8 +30,8 @@ from triptych.gpu.isa.restrictions import Restriction
 from triptych.gpu.isa.spaces import BY_MODIFIER, Space
 from triptych.gpu.isa.targets import needs_of
 from triptych.gpu.isa.tensor.fragments import Fragment, Product
-from triptych.gpu.isa.tensor.hardware import find_summation
 from triptych.gpu.isa.tensor.numerics import FAST, HARDWARE
+from triptych.gpu.isa.tensor.summation import find_summation
 from triptych.gpu.isa.types import B64, B128, TYPES, WIDENED, ScalarType, packed_element
 
 
@@ -176,7 +176,7 @@ class Form:
     in_clusters: bool = False
     """Whether its kernel makes addresses of other blocks' shared memory; filled in by the executors."""
     numerics: str = FAST
-    """The arithmetic of tensor cores (`tensor_numerics.NUMERICS`); filled in by the executors."""
+    """The arithmetic of tensor cores (`isa/tensor/numerics.py`); filled in by the executors."""
 
     @property
     def type(self) -> ScalarType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,6 @@ from triptych.gpu.isa.binding import BoundInstruction, registers_of
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.spaces import CLUSTER, GLOBAL, PARAM, SHARED, Space
 from triptych.gpu.isa.table import Form
-from triptych.gpu.isa.tensor.fragments import Product
 from triptych.gpu.isa.tensor.wgmma import group_product_of
 from triptych.gpu.isa.types import packed_element
 from triptych.gpu.lower.asynchronous.bulk_copies import build_bulk, bulk_name
@@ -24,7 +23,7 @@ from triptych.gpu.lower.engine import Unit, load_units
 from triptych.gpu.lower.memory import (
     BY_SIZE,
     BYTEWISE,
-    ROW_BYTES,
+    MATRIX_ROW_BYTES,
     HelperAccess,
     admission_name,
     admit_name,
@@ -115,17 +114,11 @@ def _units_of(instruction: BoundInstruction, *, watched: bool) -> Iterator[Unit]
     elif instruction.effect.follows_descriptors:
         group = group_product_of(form)
         yield _variant(group_name(group), partial(build_group, group), watched=watched)
+    elif instruction.effect in _OWN_HELPERS:
+        yield from _OWN_HELPERS[instruction.effect](form)
     elif not _is_fixed_parameter(instruction):
         for space, kind in form.accesses:
             yield from _access_units(_helper_access(form, space.helper, kind, watched=watched))
-    if instruction.effect is Effect.COPY:
-        yield from _copy_units(form.lane_bytes)
-    if form.product is not None and instruction.effect is Effect.MULTIPLY:
-        yield from _multiply_units(form.product)
-    if instruction.effect is Effect.LOAD_MATRIX:
-        yield from _load_matrix_units(form.elements, form.has("trans"))
-    if instruction.effect is Effect.STORE_MATRIX:
-        yield from _store_matrix_units(form.elements, form.has("trans"))
 
 
 def _variant(symbol: str, build: Callable[..., ir.Module], *, watched: bool) -> Unit:
@@ -170,7 +163,8 @@ def _admission_units(space: Space, size: int) -> Iterator[Unit]:
         yield Unit(name, (name,), partial(build_admission, space, size))
 
 
-def _copy_units(size: int) -> Iterator[Unit]:
+def _copy_units(form: Form) -> Iterator[Unit]:
+    size = form.lane_bytes
     for access in BYTEWISE:
         yield from _access_units(access)
     for space in (GLOBAL, SHARED):
@@ -178,7 +172,9 @@ def _copy_units(size: int) -> Iterator[Unit]:
     yield Unit(copy_name(size), (copy_name(size),), partial(build_copy, size))
 
 
-def _multiply_units(product: Product) -> Iterator[Unit]:
+def _multiply_units(form: Form) -> Iterator[Unit]:
+    product = form.product
+    assert product is not None
     for fragment, turned in ((product.a, False), (product.b, True), (product.c, False)):
         symbol = tile_name(fragment, turned=turned)
         yield Unit(symbol, (symbol,), partial(build_tile, fragment, turned))
@@ -188,13 +184,22 @@ def _multiply_units(product: Product) -> Iterator[Unit]:
     yield Unit(symbol, (symbol,), partial(build_multiply, product))
 
 
-def _load_matrix_units(count: int, transposed: bool) -> Iterator[Unit]:
-    yield from _admission_units(SHARED, ROW_BYTES)
-    symbol = load_matrix_name(count, transposed)
-    yield Unit(symbol, (symbol,), partial(build_load_matrix, count, transposed))
+def _load_matrix_units(form: Form) -> Iterator[Unit]:
+    yield from _admission_units(SHARED, MATRIX_ROW_BYTES)
+    symbol = load_matrix_name(form.elements, form.has("trans"))
+    yield Unit(symbol, (symbol,), partial(build_load_matrix, form.elements, form.has("trans")))
 
 
-def _store_matrix_units(count: int, transposed: bool) -> Iterator[Unit]:
-    yield from _admission_units(SHARED, ROW_BYTES)
-    symbol = store_matrix_name(count, transposed)
-    yield Unit(symbol, (symbol,), partial(build_store_matrix, count, transposed))
+def _store_matrix_units(form: Form) -> Iterator[Unit]:
+    yield from _admission_units(SHARED, MATRIX_ROW_BYTES)
+    symbol = store_matrix_name(form.elements, form.has("trans"))
+    yield Unit(symbol, (symbol,), partial(build_store_matrix, form.elements, form.has("trans")))
+
+
+_OWN_HELPERS: Mapping[Effect, Callable[[Form], Iterator[Unit]]] = {
+    Effect.COPY: _copy_units,
+    Effect.MULTIPLY: _multiply_units,
+    Effect.LOAD_MATRIX: _load_matrix_units,
+    Effect.STORE_MATRIX: _store_matrix_units,
+}
+"""Effects whose instructions call helpers of their own."""

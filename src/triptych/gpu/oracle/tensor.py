@@ -9,8 +9,8 @@ import numpy as np
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.tensor.fragments import Fragment, Product
-from triptych.gpu.isa.tensor.hardware import multiply_accumulate
 from triptych.gpu.isa.tensor.numerics import FAST, HARDWARE
+from triptych.gpu.isa.tensor.summation import multiply_accumulate
 from triptych.gpu.isa.types import F32, F64, ScalarType
 from triptych.gpu.oracle.nan import hardware_nan
 from triptych.gpu.oracle.rounding import directed, fused_multiply_add
@@ -80,7 +80,7 @@ def _bits_of(element: ScalarType, numbers: Lanes) -> Lanes:
 
 
 def _multiply_fast(product: Product, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """See `tensor_numerics.NUMERICS`; `a` and `b` are bits by lines, which are columns of B."""
+    """See `isa/tensor/numerics.py`; `a` and `b` are bits by lines, which are columns of B."""
     left, right = _numbers(product.a.element, a), _numbers(product.b.element, b)
     if product.d.element.name == "s32":
         return _sum_integers(product, left, right, _numbers(product.c.element, c))
@@ -109,7 +109,7 @@ def _sum_integers(product: Product, left: Lanes, right: Lanes, c: Lanes) -> Lane
 
 
 def _multiply_as_hardware(product: Product, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """See `isa/tensor/hardware.py`; what has no rule of its own there is the same."""
+    """See `isa/tensor/summation.py`; what has no rule of its own there is the same."""
     if product.summation is None:
         return _multiply_fast(product, a, b, c)
     return multiply_accumulate(product.summation, product.types, a[:, None], b[None], c)
@@ -119,4 +119,4 @@ ARITHMETICS: Mapping[str, Callable[[Product, Lanes, Lanes, Lanes], Lanes]] = {
     FAST: _multiply_fast,
     HARDWARE: _multiply_as_hardware,
 }
-"""By name (`tensor_numerics.NUMERICS`)."""
+"""By name (`isa/tensor/numerics.py`)."""

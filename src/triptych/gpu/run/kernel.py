@@ -125,7 +125,7 @@ class Kernel:
         """Looks the kernel up; it is taken apart only where the cache does not know it.
 
         `warps_in_rows`: for blocks whose warps each lie in one row of threads, where %tid.x ascends and %tid.y is the
-        same. `numerics`: the arithmetic of its multiplications of matrices (`tensor_numerics.NUMERICS`). `watches`:
+        same. `numerics`: the arithmetic of its multiplications of matrices (`isa/tensor/numerics.py`). `watches`:
         whether asynccheck looks at it, for which code differs where it has anything to look at.
 
         Raises:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from triptych.gpu.hardware import WARP_SIZE
-from triptych.gpu.isa.tensor.hardware import Summation
 from triptych.gpu.isa.tensor.numerics import FAST
+from triptych.gpu.isa.tensor.summation import Summation
 from triptych.gpu.isa.types import B32, F32, F64, S32, ScalarType
 
 LINES = 8
@@ -115,7 +115,7 @@ class Product:
     rounding: str = "rn"
     """Of f64: to nearest even, or `rz`, `rm`, `rp`."""
     numerics: str = FAST
-    """The arithmetic that adds products up: a name of `tensor_numerics.NUMERICS`."""
+    """The arithmetic that adds products up: a name of `isa/tensor/numerics.py`."""
     summation: Summation | None = None
     """How the hardware adds up, where that is the arithmetic and it has a rule of its own."""
 

@@ -12,7 +12,7 @@ FAST, HARDWARE = "fast", "hardware"
 NUMERICS: Mapping[str, str] = {
     FAST: "products are added to C one after the other, k ascending, each sum rounded to nearest even in f32, and the"
     " last one once more where D is of f16",
-    HARDWARE: "as an H200's tensor cores do it, to the bit (`hardware.py`)",
+    HARDWARE: "as an H200's tensor cores do it, to the bit (`summation.py`)",
 }
 """What each does with multiplicands of f16, bf16, tf32 and 8-bit floats. Whole numbers are exact, and f64 is a chain of
 `fma`, in both."""

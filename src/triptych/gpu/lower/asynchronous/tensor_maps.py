@@ -21,6 +21,7 @@ from triptych.gpu.tensor_map import (
     LOWER,
     MOST_AXES,
     MOST_BOX_BYTES,
+    SWIZZLE_SPANS,
     TILES,
     UPPER,
     Field,
@@ -201,7 +202,7 @@ class MapReader:
         b, size = self.b, self._look_up(kind, [one.bytes for one in ELEMENT_TYPES])
         width = self._number(FIELDS["box_dim"])
         row_bytes = b.mul(width, size)
-        span = b.select(b.icmp_unsigned("!=", swizzle, constant(0)), b.shl(constant(CHUNK_BYTES), swizzle), constant(0))
+        span = b.mul(self._look_up(swizzle, [span // CHUNK_BYTES for span in SWIZZLE_SPANS]), constant(CHUNK_BYTES))
         self._check_rows(row_bytes, span)
         extents = [self._of_axis(axis, self._number(FIELDS["global_dim"], axis), 1) for axis in range(MOST_AXES)]
         bounds = self._bounds(extents)

@@ -13,7 +13,7 @@ from triptych.gpu.lower.memory.counts import Phases, phases_of
 from triptych.gpu.lower.memory.helper import build_helper
 from triptych.gpu.lower.memory.inline import emit_inline, fallback_name, ways_of
 from triptych.gpu.lower.memory.matrices import (
-    ROW_BYTES,
+    MATRIX_ROW_BYTES,
     build_load_matrix,
     build_store_matrix,
     load_matrix_name,
@@ -25,7 +25,7 @@ from triptych.gpu.lower.memory.windows import WINDOWS
 __all__ = [
     "BYTEWISE",
     "BY_SIZE",
-    "ROW_BYTES",
+    "MATRIX_ROW_BYTES",
     "WINDOWS",
     "HelperAccess",
     "Phases",

@@ -10,7 +10,7 @@ from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.spaces import GLOBAL, SHARED
 from triptych.gpu.lower.memory.access import SECTOR_SHIFT, HelperAccess
 from triptych.gpu.lower.memory.counts import BankCount, SectorCount
-from triptych.gpu.lower.memory.rows import Rows
+from triptych.gpu.lower.memory.lane_places import LanePlaces
 from triptych.gpu.lower.primitives.emitter import I8, I32, I64, POINTER, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.records import Site
 
@@ -76,7 +76,7 @@ def build_copy(size: int) -> ir.Module:
     kind = vector(I32)
     whole = e.b.and_(e.bits(e.b.icmp_unsigned(">=", sizes, number(kind, size))), mask)
     empty = e.b.and_(e.bits(e.b.icmp_unsigned("==", sizes, number(kind, 0))), mask)
-    given, taken = Rows(e, GLOBAL, size), Rows(e, SHARED, size)
+    given, taken = LanePlaces(e, GLOBAL, size), LanePlaces(e, SHARED, size)
     given.admit(context, site, whole, sources, write=False)
     taken.admit(context, shared_site, e.b.or_(whole, empty), targets, write=True)
     with e.counted(constant(WARP_SIZE)) as lane:

@@ -15,7 +15,7 @@ from triptych.gpu.lower.memory.windows import WINDOWS
 from triptych.gpu.lower.primitives.emitter import Emitter, constant, lanes, number
 from triptych.gpu.lower.records import Context
 
-ROW_BYTES = LOCAL_WORD_BYTES * WARP_SIZE
+LOCAL_ROW_BYTES = LOCAL_WORD_BYTES * WARP_SIZE
 """From a thread's word to its next one."""
 
 
@@ -70,4 +70,4 @@ def parts_of(size: int, total: int) -> Iterator[tuple[int, int]]:
     `size` is at most a word's, and the first byte's address a multiple of `size`, of a word's if `total` is more.
     """
     for offset in range(0, total, size):
-        yield offset, offset // LOCAL_WORD_BYTES * ROW_BYTES + offset % LOCAL_WORD_BYTES
+        yield offset, offset // LOCAL_WORD_BYTES * LOCAL_ROW_BYTES + offset % LOCAL_WORD_BYTES

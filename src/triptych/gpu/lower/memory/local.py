@@ -9,7 +9,7 @@ from llvmlite import ir
 from triptych.gpu.hardware import LOCAL_WORD_BYTES, WARP_SIZE
 from triptych.gpu.lower.memory.access import HelperAccess
 from triptych.gpu.lower.memory.admission import admit_name
-from triptych.gpu.lower.memory.interleaving import ROW_BYTES, LocalMemory
+from triptych.gpu.lower.memory.interleaving import LOCAL_ROW_BYTES, LocalMemory
 from triptych.gpu.lower.memory.moves import return_all
 from triptych.gpu.lower.memory.words import ROW, Words
 from triptych.gpu.lower.primitives.emitter import I1, I8, I32, I64, POINTER, Emitter, constant, number, vector
@@ -75,7 +75,9 @@ def _build_sound(e: Emitter, access: HelperAccess, rows: Sequence[ir.Value]) -> 
         e.add_field(Site, site, "broadcast", constant(1))
         first = memory.distances(short)
         if access.kind == "load":
-            there = [_gather(e, memory.base, b.add(first, number(ROW, i * ROW_BYTES))) for i in range(words.count)]
+            there = [
+                _gather(e, memory.base, b.add(first, number(ROW, i * LOCAL_ROW_BYTES))) for i in range(words.count)
+            ]
             return_all(b, access, words.values(there, words.shift(short)))
         else:
             distances = e.variable(ROW, b.or_(first, b.and_(short, number(ROW, LOCAL_WORD_BYTES - 1))))
@@ -99,6 +101,6 @@ def _move_lane(e: Emitter, access: HelperAccess, lane: ir.Value, host: ir.Value,
     b, kind = e.b, ir.IntType(8 * min(access.bytes, LOCAL_WORD_BYTES))
     start = b.shl(lane, constant(2))
     for index, row in enumerate(rows):
-        there, here = b.inttoptr(b.add(host, constant(index * ROW_BYTES)), POINTER), e.offset(row, start)
+        there, here = b.inttoptr(b.add(host, constant(index * LOCAL_ROW_BYTES)), POINTER), e.offset(row, start)
         source, target = (there, here) if access.kind == "load" else (here, there)
         b.store(b.load(source, align=1, typ=kind), target, align=1)

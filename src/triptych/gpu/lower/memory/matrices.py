@@ -6,14 +6,14 @@ from llvmlite import ir
 
 from triptych.gpu.isa.spaces import SHARED
 from triptych.gpu.lower.memory.access import HelperAccess
+from triptych.gpu.lower.memory.lane_places import LanePlaces
 from triptych.gpu.lower.memory.moves import return_all
-from triptych.gpu.lower.memory.rows import Rows
 from triptych.gpu.lower.primitives.arranging import concatenate, pieces, turn
 from triptych.gpu.lower.primitives.emitter import I16, I32, POINTER, VOID, Emitter, start_function, vector
 
 ROWS = 8
-"""Rows of a matrix, and elements of a row; lane 8m + r names the place of matrix m's row r (PTX, 9.7.14.5.15)."""
-ROW_BYTES = 16
+"""LanePlaces of a matrix, and elements of a row; lane 8m + r names the place of matrix m's row r (PTX, 9.7.14.5.15)."""
+MATRIX_ROW_BYTES = 16
 
 
 def load_matrix_name(count: int, transposed: bool) -> str:
@@ -37,7 +37,7 @@ def build_load_matrix(count: int, transposed: bool) -> ir.Module:
     module = ir.Module(name=name)
     e = start_function(module, name, load_matrix_result(count), [POINTER, POINTER, I32, vector(I32)])
     context, site, mask, addresses = e.function.args
-    rows = Rows(e, SHARED, ROW_BYTES)
+    rows = LanePlaces(e, SHARED, MATRIX_ROW_BYTES)
     rows.admit(context, site, _naming(e, mask, count), addresses, write=False)
     kind = vector(I16, ROWS)
     matrices: list[ir.Value] = []
@@ -55,7 +55,7 @@ def build_store_matrix(count: int, transposed: bool) -> ir.Module:
     module = ir.Module(name=name)
     e = start_function(module, name, VOID, [POINTER, POINTER, I32, vector(I32), *[vector(I32)] * count])
     context, site, mask, addresses, *matrices = e.function.args
-    rows = Rows(e, SHARED, ROW_BYTES)
+    rows = LanePlaces(e, SHARED, MATRIX_ROW_BYTES)
     rows.admit(context, site, _naming(e, mask, count), addresses, write=True)
     for index, matrix in enumerate(matrices):
         lines = pieces(e.b, e.b.bitcast(matrix, vector(I16, ROWS * ROWS)), ROWS)

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import LOCAL_WORD_BYTES, WARP_SIZE
 from triptych.gpu.lower.memory.access import HelperAccess
-from triptych.gpu.lower.memory.interleaving import ROW_BYTES
+from triptych.gpu.lower.memory.interleaving import LOCAL_ROW_BYTES
 from triptych.gpu.lower.memory.moves import interleave, take_apart
 from triptych.gpu.lower.primitives.emitter import I32, POINTER, number, vector
 
@@ -84,5 +84,6 @@ class Words:
     def rows(self, start: ir.Value) -> list[ir.Value]:
         """Pointers to the rows of all words, the first one being at `start`, an i64."""
         return [
-            self.b.inttoptr(self.b.add(start, number(start.type, i * ROW_BYTES)), POINTER) for i in range(self.count)
+            self.b.inttoptr(self.b.add(start, number(start.type, i * LOCAL_ROW_BYTES)), POINTER)
+            for i in range(self.count)
         ]

@@ -12,7 +12,7 @@ from triptych.gpu.isa.tensor.numerics import FAST, HARDWARE
 from triptych.gpu.lower.primitives.directed import constrained, rounded
 from triptych.gpu.lower.primitives.emitter import DOUBLE, FLOAT, I1, I32, I64, Emitter, constant, number, vector
 from triptych.gpu.lower.tensor.elements import number_of
-from triptych.gpu.lower.tensor.hardware import add_as_hardware
+from triptych.gpu.lower.tensor.summation import add_as_hardware
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _add_exact(e: Emitter, product: Product, row: ir.Value, total: ir.Value) -> 
 
 
 def _add_fast(e: Emitter, product: Product, a: Tile, b: Tile, sums: Tile) -> None:
-    """See `tensor_numerics.NUMERICS`; f64 in the rounding mode that the instruction names."""
+    """See `isa/tensor/numerics.py`; f64 in the rounding mode that the instruction names."""
     if product.rounding == "rn":
         _add_in_order(e, product, a, b, sums)
     else:
@@ -166,7 +166,7 @@ def _add_fast(e: Emitter, product: Product, a: Tile, b: Tile, sums: Tile) -> Non
 
 
 def _add_as_hardware(e: Emitter, product: Product, a: Tile, b: Tile, sums: Tile) -> None:
-    """See `tensor_numerics.NUMERICS`."""
+    """See `isa/tensor/numerics.py`."""
     (_add_fast if product.summation is None else add_as_hardware)(e, product, a, b, sums)
 
 

@@ -12,7 +12,7 @@ from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.spaces import ASYNCHRONOUS, CLUSTER, GENERIC, GENERIC_IN_CLUSTERS, SHARED, Space
 from triptych.gpu.isa.types import ScalarType
-from triptych.gpu.lower.memory import ROW_BYTES, HelperAccess
+from triptych.gpu.lower.memory import MATRIX_ROW_BYTES, HelperAccess
 from triptych.gpu.lower.memory.matrices import ROWS
 from triptych.gpu.lower.primitives.emitter import I32, I64, VOID, Emitter, constant, lanes, vector
 from triptych.gpu.lower.primitives.machine import LlvmMachine
@@ -194,7 +194,7 @@ class WatchingMachine(LlvmMachine):
     def _look_at_rows(self, address: Value, count: int, *, writes: bool) -> None:
         """Lanes name the rows of `count` matrices; the others' addresses are not used."""
         naming = self.b.and_(self.active, ir.Constant(I32, (1 << ROWS * count) - 1))
-        self._look(Looks.look, naming, self._shared_places(address), ROW_BYTES, writes=writes)
+        self._look(Looks.look, naming, self._shared_places(address), MATRIX_ROW_BYTES, writes=writes)
 
 
 _Follow = Callable[[WatchingMachine, BoundInstruction, Sequence[Value]], None]

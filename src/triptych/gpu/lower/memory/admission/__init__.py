@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from triptych.gpu.isa.spaces import CLUSTER, GENERIC, GENERIC_IN_CLUSTERS, GLOBAL, LOCAL, SHARED, Space
 from triptych.gpu.lower.memory.admission import quarters
-from triptych.gpu.lower.memory.admission.blocks import AdmitCluster
+from triptych.gpu.lower.memory.admission.cluster import AdmitCluster
 from triptych.gpu.lower.memory.admission.generic import AdmitGeneric
 from triptych.gpu.lower.memory.admission.quarters import AdmitQuarters
 from triptych.gpu.lower.memory.admission.request import ADMIT_TYPE, Admission, Pattern, Request, admit_name

@@ -9,7 +9,7 @@ from triptych.gpu.lower.memory.admission import admission_name
 from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, Emitter, constant, vector
 
 
-class Rows:
+class LanePlaces:
     """An admitted request of so many bytes a lane; lanes that may not have theirs have a spare place instead."""
 
     def __init__(self, e: Emitter, space: Space, size: int) -> None:

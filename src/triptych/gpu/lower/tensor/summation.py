@@ -1,4 +1,4 @@
-"""Products added up as an H200's tensor cores do it (`isa/tensor/hardware.py` has the rules), in integer arithmetic.
+"""Products added up as an H200's tensor cores do it (`isa/tensor/summation.py` has the rules), in integer arithmetic.
 
 Eight columns of a row at a time: a first walk along K finds the largest exponent, a second adds what is left of the
 products below it. What is not finite is added by itself, where there is any.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from llvmlite import ir
 
 from triptych.gpu.isa.tensor.fragments import LINES, Product
-from triptych.gpu.isa.tensor.hardware import FORMATS, LEAST_EXPONENT, Summation, accumulator_of
+from triptych.gpu.isa.tensor.summation import FORMATS, LEAST_EXPONENT, Summation, accumulator_of
 from triptych.gpu.lower.primitives.emitter import DOUBLE, FLOAT, HALF, I1, I32, I64, Emitter, constant, number, vector
 from triptych.gpu.lower.tensor.elements import LEAST_ALIGNMENT
 
