@@ -81,7 +81,8 @@ class AccessingMachine(UniformityMachine):
         return super().atomic(space, operation, t, address, operands)
 
     def copy_to_shared(self, size: int, target: Uniformity, source: Uniformity, source_size: Uniformity) -> None:
-        self.seen += [(GLOBAL, "load", size), (SHARED, "store", size)]
+        self.seen.append((GLOBAL, "load", size))
+        self.seen.append((SHARED, "store", size))
         admissions = (memory.admission_name(space, size) for space in (GLOBAL, SHARED))
         self.symbols.update((memory.copy_name(size), *admissions, *(access.name for access in memory.BYTEWISE)))
 
