@@ -115,6 +115,14 @@ def test_what_tensor_cores_read_is_counted_apart() -> None:
     assert counters["shared.tensor.load.bytes"] == 64 * 16 * 2
 
 
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize("by_k", [True, False])
+def test_patterns_that_begin_behind_a_multiple_of_theirs(swizzle: int, by_k: bool) -> None:
+    layout = packed(swizzle, 64, by_k=by_k, start=4096 + 384)
+    for base_offset in (1, 3, 6):
+        check(Case(opcode("f16", 64), b_layout=replace(layout, base_offset=base_offset)))
+
+
 def test_guards_leave_registers_and_memory_alone() -> None:
     """Where it does not hold, a descriptor may be anything."""
     nowhere = Layout(0, True, 0x3FFF0, 0x3FFF0, 0x3FFF0)

@@ -60,14 +60,6 @@ def test_lanes_that_disagree(only: str) -> None:
         launch(text.replace("setp.ne.u32 %p1, %t3, 0;", "setp.ne.u32 %p1, %t0, 33;"), only=only)
 
 
-@pytest.mark.parametrize("only", ["generated", "oracle"])
-def test_base_offsets_are_not_supported(only: str) -> None:
-    text = kernel(CASE, 4).replace("wgmma.fence", "or.b64 %da, %da, {};\nwgmma.fence")
-    with pytest.raises(tt.WarpgroupMisuse, match=r"base offset|BASE_OFFSET"):
-        launch(text.replace("{}", str(1 << 62 | 1 << 49)), only=only)
-    launch(text.replace("{}", str(1 << 49)))  # nothing is swizzled: the field says nothing
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

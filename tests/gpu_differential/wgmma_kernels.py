@@ -35,6 +35,7 @@ class Layout:
     leading: int
     stride: int
     start: int = 0
+    base_offset: int = 0
 
     @property
     def chunks(self) -> int:
@@ -45,7 +46,8 @@ class Layout:
     def descriptor(self) -> int:
         """The 64 bits."""
         mode = {0: 0, 128: 1, 64: 2, 32: 3}[self.swizzle]
-        return (self.start & 0x3FFFF) >> 4 | self.leading >> 4 << 16 | self.stride >> 4 << 32 | mode << 62
+        distances = self.leading >> 4 << 16 | self.stride >> 4 << 32
+        return (self.start & 0x3FFFF) >> 4 | distances | self.base_offset << 49 | mode << 62
 
     def bits_of(self, bits: int, shape: tuple[int, ...]) -> Array:
         """The first bit of each element: the canonical layout, in elements, and then the swizzle of the address."""
@@ -61,7 +63,7 @@ class Layout:
         else:
             element = line % t + line // t * sbo + k % 8 * t + k // 8 * lbo
         byte, rest = np.divmod(self.start * 8 + element * bits, 8)
-        return (byte ^ (byte >> 7 & self.chunks - 1) << 4) * 8 + rest
+        return (byte ^ ((byte >> 7) - self.base_offset & self.chunks - 1) << 4) * 8 + rest
 
 
 def write(image: Array, layout: Layout, bits: Array, element: Element) -> None:

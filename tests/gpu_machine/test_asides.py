@@ -88,3 +88,32 @@ def test_a_loop_and_named_lanes_are_no_asides(forms: list[str]) -> None:
     y, _ = run(VOTE, 5)
     assert y.tolist() == behind(np.where(t < 5, 0b01010, t), np.where(t < 5, 31, 7), t % 2 == 1)
     assert "masked" in forms
+
+
+WAITING = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 flag) {
+  .reg .pred %p, %e; .reg .b64 %a, %f; .reg .b32 %t, %v, %x;
+  mov.u32 %t, %tid.x; ld.param.u64 %f, [out]; mad.wide.u32 %a, %t, 4, %f; mov.u32 %v, 0;
+  setp.ge.u32 %e, %t, 32; @%e bra SET;
+  setp.lt.u32 %p, %t, 9; mov.u32 %x, %ntid.x; setp.eq.u32 %e, %x, 7; @%e bra BEHIND; bra SHORT;
+  AGAIN: @!%p bra BEHIND;
+  SHORT: add.u32 %v, %v, 1;
+  BEHIND: ld.volatile.global.u32 %x, [%f+256]; setp.eq.u32 %e, %x, 1; @!%e bra AGAIN;
+  st.global.u32 [%a], %v; ret;
+  SET: ld.param.u32 %x, [flag]; st.volatile.global.u32 [%f+256], %x; ret;
+}
+"""
+
+
+def test_a_way_back_to_a_short_block_is_no_aside() -> None:
+    """The loop has two entries; its lanes wait for the other warp."""
+    y = np.zeros(65, np.uint32)
+    kernel = tt.ptx.compile(WAITING)["k"]
+    kernel[1, 64](y, 1)
+    assert (y[9:32] == 1).all()
+    assert (y[:9] >= 1).all()
+    with tt.scope(budget=1000), pytest.raises((tt.BudgetExceeded, tt.DeadlockError)):
+        kernel[1, 64](np.zeros(65, np.uint32), 2)

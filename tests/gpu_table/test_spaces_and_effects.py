@@ -84,7 +84,7 @@ class AccessingMachine(UniformityMachine):
         self.seen.append((GLOBAL, "load", size))
         self.seen.append((SHARED, "store", size))
         admissions = (memory.admission_name(space, size) for space in (GLOBAL, SHARED))
-        self.symbols.update((memory.copy_name(size), *admissions, *(access.name for access in memory.BYTEWISE)))
+        self.symbols.update((memory.copy_name(size), *admissions, memory.BYTEWISE.name))
 
     def load_matrix(self, address: Uniformity, count: int, transposed: bool) -> Sequence[Uniformity]:
         self._note_rows("load", memory.load_matrix_name(count, transposed))

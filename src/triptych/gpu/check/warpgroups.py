@@ -24,10 +24,6 @@ _WRONG: Mapping[DescriptorFault, tuple[str, str]] = {
         "lanes of a warp give different descriptors, or predicates",
         "compute them from values that are the same in all threads",
     ),
-    DescriptorFault.BASE_OFFSET: (
-        "the matrix descriptor {descriptor:#018x} has a base offset, which is not supported",
-        "leave the field 0, and let patterns of swizzled matrices begin at multiples of 1024, 512 or 256 bytes",
-    ),
     DescriptorFault.GROUP: (
         "the block has no four warps for the warpgroup",
         "launch a multiple of 128 threads; a warpgroup's first warp has a number that is a multiple of 4",
@@ -40,7 +36,6 @@ def fault(kernel: Kernel, _: LaunchState, worker: Worker, by: Culprit) -> Warpgr
     context = worker.context
     instruction = site_of(kernel, worker).instruction.instruction
     wrong, hint = _WRONG[DescriptorFault(context.fault_detail)]
-    wrong = wrong.format(descriptor=context.fault_address & 0xFFFF_FFFF_FFFF_FFFF)
     lines = [
         f"kernel {kernel.entry.name}: {wrong}",
         f"  {by}",

@@ -165,8 +165,7 @@ def _admission_units(space: Space, size: int) -> Iterator[Unit]:
 
 def _copy_units(form: Form) -> Iterator[Unit]:
     size = form.lane_bytes
-    for access in BYTEWISE:
-        yield from _access_units(access)
+    yield from _access_units(BYTEWISE)
     for space in (GLOBAL, SHARED):
         yield from _admission_units(space, size)
     yield Unit(copy_name(size), (copy_name(size),), partial(build_copy, size))

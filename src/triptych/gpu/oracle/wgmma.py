@@ -66,8 +66,6 @@ def _read(memory: WarpMemory, fragment: Fragment, descriptors: Lanes, first: int
     if len(set(descriptors.tolist())) > 1:
         raise _misuse(memory, DescriptorFault.LANES)
     layout = read_descriptor(int(descriptors[0]))
-    if layout.base_offset and layout.swizzled:
-        raise _misuse(memory, DescriptorFault.BASE_OFFSET)
     matrix = np.zeros((fragment.lines, fragment.length), np.uint64)
     for band in range(fragment.bands):
         for along in range(PIECES_ALONG):

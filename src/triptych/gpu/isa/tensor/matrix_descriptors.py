@@ -32,8 +32,7 @@ class DescriptorFault(IntEnum):
 
     LANES = 1
     """The lanes of a warp give different ones, or different predicates."""
-    BASE_OFFSET = 2
-    GROUP = 3
+    GROUP = 2
     """The block has no four warps for the warpgroup."""
 
 
@@ -82,6 +81,8 @@ class MatrixDescriptor(Generic[N]):
     stride: N
     """The stride dimension's byte offset."""
     base_offset: N
+    """By how many 128 bytes the patterns of swizzling begin behind a multiple of theirs (as an H200 has it:
+    `tests/hardware/test_descriptors.py`)."""
     bits: N
     """How many bits of an address swizzling changes."""
     mask: N
@@ -102,7 +103,9 @@ class MatrixDescriptor(Generic[N]):
     def row(self, piece: N, row: N) -> N:
         """The address of a row of the piece that begins so many bytes behind the start."""
         plain = self.start + piece + ((row * CHUNK_BYTES) << self.bits)
-        return plain ^ ((plain >> SWIZZLE_SHIFT & self.mask) * CHUNK_BYTES)
+        # From the number of the row in its pattern, of eight, the base offset is taken off: -b is 7b modulo 8.
+        place = (plain >> SWIZZLE_SHIFT) + self.base_offset * 7
+        return plain ^ ((place & self.mask) * CHUNK_BYTES)
 
 
 def read_descriptor(bits: N) -> MatrixDescriptor[N]:

@@ -222,16 +222,16 @@ class ConvergedForm(EndingForm):
         elif self.only_ends(other):
             self._retire(other, remaining, taken)
             self.go(index, target)
-        elif not self._run_asides((target, taken), (other, remaining)):
+        elif not self._run_asides(index, (target, taken), (other, remaining)):
             places = [self.place_of(target), self.place_of(other)]
             self._diverge(index, self.b.select(condition.ir, *places), (target, other))
 
-    def _run_asides(self, *ways: tuple[int, ir.Value]) -> bool:
-        """Has lanes that part run asides, the earlier block first, where all then stand at one block."""
+    def _run_asides(self, index: int, *ways: tuple[int, ir.Value]) -> bool:
+        """Has lanes that part run asides, the earlier block first, where all then stand at one later block."""
         (first, some), (second, rest) = sorted(ways, key=lambda way: way[0])
         end = behind_aside(self.analysis, first)
-        if end is None or end not in (second, behind_aside(self.analysis, second)):
-            return False
+        if end is None or first <= index or end not in (second, behind_aside(self.analysis, second)):
+            return False  # what goes back asks whether to go on, and to wait for others
         self._run_aside(first, some)
         if end != second:
             self._run_aside(second, rest)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.spaces import GLOBAL, SHARED
 from triptych.gpu.lower.memory.access import SECTOR_SHIFT, HelperAccess
-from triptych.gpu.lower.memory.counts import BankCount, SectorCount
+from triptych.gpu.lower.memory.counts import SectorCount
 from triptych.gpu.lower.memory.lane_places import LanePlaces
 from triptych.gpu.lower.primitives.emitter import I8, I32, I64, POINTER, VOID, Emitter, constant, number, vector
-from triptych.gpu.lower.records import Site
+from triptych.gpu.lower.records import FaultKind, Site
+from triptych.gpu.lower.scheduling.services import record_fault
 
 _COUNTERS = ("requests", "sectors", "bytes", "conflicts", "contiguous", "broadcast")
-BYTEWISE = HelperAccess("load", GLOBAL, 1), HelperAccess("store", SHARED, 1)
-"""The helpers of copies that are cut short."""
+BYTEWISE = HelperAccess("load", GLOBAL, 1)
+"""The helper that reads what is cut short."""
 
 
 def copy_name(size: int) -> str:
@@ -44,52 +43,62 @@ class _Counts:
             self.e.b.store(total, self.e.field(Site, self.site, name))
 
 
-def _count_once(e: Emitter, size: int, counts: Sequence[_Counts], request: tuple[ir.Value, ...]) -> None:
-    """Counts the copies of all lanes of the mask as one load and one store; a lane's source lies in one sector."""
-    mask, targets, sources, sizes = request
-    sectors, banks = SectorCount(e), BankCount(e, constant(1), constant(size), mask, e.b.zext(targets, vector(I64)))
-    places = [e.variable(v.type, v) for v in (targets, sources, sizes)]
-    loaded = e.variable(I64, ir.Constant(I64, 0))
+def _count_loads(e: Emitter, size: int, counts: _Counts, request: tuple[ir.Value, ...]) -> None:
+    """Counts the copies of all lanes of the mask as one load; a lane's source lies in one sector."""
+    mask, sources, sizes = request
+    sectors = SectorCount(e)
+    places = [e.variable(v.type, v) for v in (sources, sizes)]
+    loaded = e.variable(I64, constant(0))
     with e.each_lane(mask) as lane:
-        four, eight = (e.b.shl(lane, ir.Constant(I64, shift)) for shift in (2, 3))
-        banks.add(lane, e.b.zext(e.b.load(e.offset(places[0], four), typ=I32), I64))
-        given = e.b.zext(e.b.load(e.offset(places[2], four), typ=I32), I64)
-        with e.when(e.b.icmp_unsigned("!=", given, ir.Constant(I64, 0))):
-            source = e.b.load(e.offset(places[1], eight), typ=I64)
-            sectors.add(lane, e.b.lshr(source, ir.Constant(I64, SECTOR_SHIFT)))
-            wanted = e.intrinsic("llvm.umin.i64", I64, [given, ir.Constant(I64, size)])
+        given = e.b.zext(e.b.load(e.offset(places[1], e.b.shl(lane, constant(2))), typ=I32), I64)
+        with e.when(e.b.icmp_unsigned("!=", given, constant(0))):
+            source = e.b.load(e.offset(places[0], e.b.shl(lane, constant(3))), typ=I64)
+            sectors.add(lane, e.b.lshr(source, constant(SECTOR_SHIFT)))
+            wanted = e.intrinsic("llvm.umin.i64", I64, [given, constant(size)])
             e.b.store(e.b.add(e.get(loaded, I64), wanted), loaded)
-    one = ir.Constant(I64, 1)
-    counts[0].replace(requests=one, sectors=sectors.total(), bytes=e.get(loaded, I64))
-    wavefronts, conflicts = banks.totals()
-    stored = e.b.mul(e.b.zext(e.count_ones(mask), I64), ir.Constant(I64, size))
-    counts[1].replace(requests=one, sectors=wavefronts, bytes=stored, conflicts=conflicts)
+    counts.replace(requests=constant(1), sectors=sectors.total(), bytes=e.get(loaded, I64))
 
 
 def build_copy(size: int) -> ir.Module:
-    """Whole copies and zeros go by words; what is cut short by its source size goes byte by byte, as one request."""
+    """Whole copies go in one piece; what is cut short is zeros first, then byte by byte, and counts as one request."""
     module = ir.Module(name=copy_name(size))
     e = Emitter(ir.Function(module, copy_type(), copy_name(size)))
     context, site, mask, targets, sources, sizes = e.function.args
-    shared_site = e.offset(site, Site.size())
-    counted = [_Counts(e, place) for place in (site, shared_site)]
-    kind = vector(I32)
+    counted, kind = _Counts(e, site), vector(I32)
     whole = e.b.and_(e.bits(e.b.icmp_unsigned(">=", sizes, number(kind, size))), mask)
     empty = e.b.and_(e.bits(e.b.icmp_unsigned("==", sizes, number(kind, 0))), mask)
     given, taken = LanePlaces(e, GLOBAL, size), LanePlaces(e, SHARED, size)
     given.admit(context, site, whole, sources, write=False)
-    taken.admit(context, shared_site, e.b.or_(whole, empty), targets, write=True)
+    taken.admit(context, e.offset(site, Site.size()), mask, targets, write=True)
     with e.counted(constant(WARP_SIZE)) as lane:
         e.b.store(e.b.load(given.place(lane), align=1, typ=given.kind), taken.place(lane), align=1)
     partial = e.b.and_(mask, e.b.not_(e.b.or_(whole, empty)))
     with e.when(e.b.icmp_unsigned("!=", partial, ir.Constant(I32, 0)), likely=False):
-        with e.counted(ir.Constant(I64, size)) as i:
-            step = e.splat(i)
-            there = e.b.and_(e.bits(e.b.icmp_unsigned(">", sizes, e.splat(e.b.trunc(i, I32)))), partial)
-            byte = e.intrinsic(BYTEWISE[0].name, vector(I8), [context, site, there, e.b.add(sources, step)])
-            byte = e.b.select(e.from_bits(there), byte, number(vector(I8), 0))
-            arguments = [context, shared_site, partial, e.b.add(targets, e.b.trunc(step, vector(I32))), byte]
-            e.intrinsic(BYTEWISE[1].name, VOID, arguments)
-        _count_once(e, size, counted, (mask, targets, sources, sizes))
+        _copy_bytes(e, size, _aligned(e, size, partial, sources), taken)
+        _count_loads(e, size, counted, (mask, sources, sizes))
     e.b.ret_void()
     return module
+
+
+def _aligned(e: Emitter, size: int, lanes: ir.Value, sources: ir.Value) -> ir.Value:
+    """The lanes whose source is a multiple of the copy's size, as it must be however little is read; others fault."""
+    context, site = e.function.args[:2]
+    odd = e.b.icmp_unsigned("!=", e.b.and_(sources, number(vector(I64), size - 1)), number(vector(I64), 0))
+    wrong = e.b.and_(e.bits(odd), lanes)
+    home = e.variable(vector(I64), sources)
+    with e.each_lane(wrong) as lane:
+        address = e.b.load(e.offset(home, e.b.shl(lane, constant(3))), typ=I64)
+        where = {"lane": lane, "site": site, "address": address, "size": constant(size)}
+        record_fault(e, context, constant(FaultKind.MISALIGNED), **where)
+    return e.b.and_(lanes, e.b.not_(wrong))
+
+
+def _copy_bytes(e: Emitter, size: int, lanes: ir.Value, taken: LanePlaces) -> None:
+    context, site, _, _, sources, sizes = e.function.args
+    home = e.variable(vector(I8))
+    with e.counted(constant(size)) as i:
+        there = e.b.and_(e.bits(e.b.icmp_unsigned(">", sizes, e.splat(e.b.trunc(i, I32)))), lanes)
+        arguments = [context, site, there, e.b.add(sources, e.splat(i))]
+        e.b.store(e.intrinsic(BYTEWISE.name, vector(I8), arguments), home)
+        with e.each_lane(there) as lane:
+            e.b.store(e.b.load(e.offset(home, lane), typ=I8), e.offset(taken.place(lane), i), align=1)
