@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import replace
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, TypeGuard, cast
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -16,7 +16,6 @@ from triptych.execution.host_memory import Extent, HostArray, Owner
 from triptych.execution.torch_tensors import from_torch, is_tensor, torch_owner
 
 
-@runtime_checkable
 class Hosted(Protocol):
     """An array of ours, or anybody's, that keeps its elements in a numpy array."""
 
@@ -24,6 +23,11 @@ class Hosted(Protocol):
     def host_buffer(self) -> NDArray[Any]:
         """The elements; a view, never a copy."""
         ...
+
+
+def _is_hosted(value: object) -> TypeGuard[Hosted]:
+    # `isinstance` of a protocol runs Python's own generators, in whose end an interruption would be lost.
+    return hasattr(type(value), "host_buffer")
 
 
 def host_array(array: object) -> HostArray:
@@ -36,7 +40,7 @@ def host_array(array: object) -> HostArray:
         return _from_numpy(cast(NDArray[Any], array))
     if is_tensor(array):
         return from_torch(array)
-    if isinstance(array, Hosted):
+    if _is_hosted(array):
         return _from_numpy(array.host_buffer)
     raise ArgumentError(
         f"expected an array, got {type(array).__name__}",
@@ -46,7 +50,7 @@ def host_array(array: object) -> HostArray:
 
 def is_array(value: object) -> bool:
     """Whether `host_array` would take the value for an array (scalars of numpy are none)."""
-    return isinstance(value, np.ndarray) or is_tensor(value) or isinstance(value, Hosted)
+    return isinstance(value, np.ndarray) or is_tensor(value) or _is_hosted(value)
 
 
 def _numpy_extent(array: NDArray[Any]) -> Extent:
