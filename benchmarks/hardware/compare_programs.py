@@ -19,9 +19,9 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "hardware"))
 
-from program_bounds import part_of_bound  # noqa: E402  (the tests' programs)
-from program_cases import Case, cases  # noqa: E402
-from program_run import Output, record, run_here, same_bits, shown  # noqa: E402
+from program_bounds import part_of_bound
+from program_cases import Case, cases
+from program_run import Output, record, run_here, same_bits, shown
 
 TABLE = ROOT / "docs" / "data" / "hardware_programs.json"
 

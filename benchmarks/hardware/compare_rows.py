@@ -14,7 +14,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[2] / "tests"
 sys.path[:0] = [str(TESTS / "gpu_table"), str(TESTS / "hardware")]
 
-from recorded_rows import AGREEMENT, agreement, record  # noqa: E402  (the tests' own comparison)
+from recorded_rows import AGREEMENT, agreement, record
 
 
 def main() -> None:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 import sys
 import tempfile
-from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from access_patterns import patterns  # noqa: E402  (a script beside its module)
+from access_patterns import patterns
+from recording import origin, printed_by
 
 METRICS = {
     "global.load.requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
@@ -31,12 +30,8 @@ METRICS = {
 }
 
 
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
 def _profile(program: Path, data: Path) -> list[dict[str, int]]:
-    text = _output(
+    text = printed_by(
         "ncu", "--csv", "--page", "raw", "--clock-control", "none", "--metrics", ",".join(METRICS.values()),
         str(program), str(data),
     )  # fmt: skip
@@ -52,14 +47,13 @@ def main(output: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         program, data = Path(folder, "access_patterns"), Path(folder, "patterns.bin")
         data.write_bytes(b"".join(pattern.packed() for pattern in wanted))
-        _output("nvcc", "-arch=sm_90", "-std=c++17", "-o", str(program), str(HERE / "access_patterns.cu"))
+        printed_by("nvcc", "-arch=sm_90", "-std=c++17", "-o", str(program), str(HERE / "access_patterns.cu"))
         measured = _profile(program, data)
     assert len(measured) == len(wanted), f"{len(measured)} launches were profiled, not {len(wanted)}"
     record = {
-        "device": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").strip(),
-        "compiler": _output("nvcc", "--version").strip().splitlines()[-1],
-        "profiler": _output("ncu", "--version").strip().splitlines()[-1],
-        "date": date.today().isoformat(),
+        **origin(),
+        "compiler": printed_by("nvcc", "--version").strip().splitlines()[-1],
+        "profiler": printed_by("ncu", "--version").strip().splitlines()[-1],
         "metrics": METRICS,
         "patterns": [p.as_json() | {"measured": m} for p, m in zip(wanted, measured, strict=True)],
     }

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
-from datetime import date
 from pathlib import Path
 
 import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "tests" / "hardware")]
 
-from device import Device  # noqa: E402  (a script beside this one, and the tests' operands)
-from exponential import operands  # noqa: E402
+from device import Device
+from exponential import operands
+from recording import origin
 
 BLOCK = 128
 _KERNEL = """.version 8.0
@@ -48,10 +47,6 @@ _KERNEL = """.version 8.0
 """
 
 
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
 def main(output: Path) -> None:
     """Assembles, runs, writes."""
     device = Device()
@@ -62,9 +57,7 @@ def main(output: Path) -> None:
         device.launch(cubin, "exponential", given, found, len(given) // BLOCK, BLOCK)
         digests.append(hashlib.sha256(found.tobytes()).hexdigest()[:16])
     record = {
-        "device": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").strip(),
-        "assembler": _output("ptxas", "--version").strip().splitlines()[-1],
-        "date": date.today().isoformat(),
+        **origin(),
         "results": digests,
     }
     output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -9,11 +9,8 @@ the operands, which `tests/hardware/mma_inputs.py` makes again from seeds; WHOLE
 from __future__ import annotations
 
 import hashlib
-import json
-import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +19,11 @@ from numpy.typing import NDArray
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "tests" / "hardware")]
 
-from device import Device, DriverError  # noqa: E402  (scripts beside this one, and the tests' operands)
-from mma_inputs import Bits, matrices  # noqa: E402
-from mma_kernels import block_of, fragments_of, kernel_text, output_shape, results_of  # noqa: E402
-from mma_kinds import KINDS, Kind, width  # noqa: E402
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+from device import Device, DriverError
+from mma_inputs import Bits, matrices
+from mma_kernels import block_of, fragments_of, kernel_text, output_shape, results_of
+from mma_kinds import KINDS, Kind, width
+from recording import origin, store
 
 
 def digest_of(*arrays: Bits) -> str:
@@ -80,14 +74,12 @@ def main(output: Path, whole: Path | None) -> None:
             first[f"outputs{number}"] = np.array([r[0, :8, :8] for r in results.values()]).astype(container)
             every[str(number)] = np.array(list(results.values())).astype(container)
     record = {
-        "device": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").strip(),
-        "assembler": _output("ptxas", "--version").strip().splitlines()[-1],
-        "date": date.today().isoformat(),
+        **origin(),
         "kinds": kinds,
     }
-    np.savez_compressed(output, record=np.array(json.dumps(record)), **first)  # type: ignore[arg-type]
+    store(output, first, record=record)
     if whole:
-        np.savez_compressed(whole, **every)  # type: ignore[arg-type]
+        store(whole, every)
     refused = [entry["kind"] for entry in kinds if "refused" in entry]
     print(f"{len(first)} kinds recorded, refused: {refused}")
 

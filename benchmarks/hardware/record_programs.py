@@ -11,13 +11,10 @@ The record keeps the programs and launches as a plan, digests of all outputs, an
 from __future__ import annotations
 
 import ctypes
-import json
 import lzma
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +23,19 @@ import triton
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "tests" / "hardware")]
 
-from capture_programs import capture  # noqa: E402  (scripts beside this one, and the tests' programs)
-from device import ROUND_EACH, Device, DriverError  # noqa: E402
-from program_cases import Case, cases  # noqa: E402
-from program_run import Output, arrays_of, difference, digest_of  # noqa: E402
-from record_tensor_copies import encode  # noqa: E402
-from tensor_cases import FILLS, SWIZZLES, Map  # noqa: E402
+from capture_programs import capture
+from device import ROUND_EACH, Device, DriverError
+from program_cases import Case, cases
+from program_run import Output, arrays_of, difference, digest_of
+from record_tensor_copies import encode
+from recording import origin, store
+from tensor_cases import FILLS, SWIZZLES, Map
 
-from triptych.core.handles import Storage  # noqa: E402
-from triptych.core.plan import Argument, Launch, Plan, Program, Struct, bytes_of, handles_in  # noqa: E402
-from triptych.core.serialise import pack  # noqa: E402
-from triptych.gpu.tensor_map import ELEMENT_TYPES, FIELDS, TILES, number_in  # noqa: E402
-from triptych.languages.cuda import nvrtc  # noqa: E402
+from triptych.core.handles import Storage
+from triptych.core.plan import Argument, Launch, Plan, Program, Struct, bytes_of, handles_in
+from triptych.core.serialise import pack
+from triptych.gpu.tensor_map import ELEMENT_TYPES, FIELDS, TILES, number_in
+from triptych.languages.cuda import nvrtc
 
 OPTIONS: Mapping[str, Sequence[str]] = {"each rounded": ROUND_EACH, "ptxas's own": ()}
 _ALIGNMENT = 64
@@ -138,10 +136,6 @@ def _record(device: Device, plan: Plan, found: list[Case]) -> tuple[list[object]
     return rows, whole
 
 
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
 def main(output: Path, whole: Path | None) -> None:
     """Captures, assembles, runs, writes."""
     found = list(cases())
@@ -149,11 +143,9 @@ def main(output: Path, whole: Path | None) -> None:
     print(f"{len(plan.nodes)} launches of {len(plan.programs)} programs", flush=True)
     rows, outputs = _record(Device(), plan, found)
     record = {
-        "device": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").strip(),
-        "assembler": _output("ptxas", "--version").strip().splitlines()[-1],
+        **origin(),
         "options": " ".join(ROUND_EACH),
         "compilers": {"NVRTC": ".".join(map(str, nvrtc.version())), "Triton": triton.__version__},
-        "date": date.today().isoformat(),
         "cases": rows,
     }
     shown: dict[str, Any] = {}
@@ -165,9 +157,9 @@ def main(output: Path, whole: Path | None) -> None:
                 if case.is_shown and option == 0:
                     shown[f"outputs{i}.{j}"] = one.data
     texts = np.frombuffer(lzma.compress(pack(plan), preset=9), np.uint8)
-    np.savez_compressed(output, record=np.array(json.dumps(record)), plan=texts, **shown)
+    store(output, {"plan": texts, **shown}, record=record)
     if whole:
-        np.savez_compressed(whole, **everything)
+        store(whole, everything)
     print(f"{len(rows)} cases recorded")
 
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import subprocess
 import sys
-from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +19,10 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parent))
 
 from device import Device, DriverError
+from recording import origin, store
 
 BLOCK = 32
 _REFUSAL = re.compile(r"line (\d+); error\s*: (.*)")
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def _for_this_device(text: str) -> str:
@@ -70,13 +65,11 @@ def main(bundle: Path, output: Path) -> None:
         arrays[f"outputs{len(rows)}"] = outputs
         rows.append(row | ({"refused": refused} if refused else {}))
     record = {
-        "device": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").strip(),
-        "assembler": _output("ptxas", "--version").strip().splitlines()[-1],
+        **origin(),
         "options": "-arch=sm_90a --fmad=false -O1",
-        "date": date.today().isoformat(),
         "rows": rows,
     }
-    np.savez_compressed(output, record=np.array(json.dumps(record)), **arrays)  # type: ignore[arg-type]
+    store(output, arrays, record=record)
     print(f"{len(arrays)} rows recorded, {len(rows) - len(arrays)} failed")
 
 

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,10 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path += [str(HERE), str(HERE.parents[1] / "tests" / "hardware")]
 
-from device import Device, DriverError  # noqa: E402  (a script beside its module)
-from driver_maps import maps  # noqa: E402
-from tensor_cases import ELEMENT_BYTES, FILLS, INTERLEAVES, SWIZZLES, Case, Map, cases, kernel_text  # noqa: E402
+from device import Device, DriverError
+from driver_maps import maps
+from recording import origin, store
+from tensor_cases import ELEMENT_BYTES, FILLS, INTERLEAVES, SWIZZLES, Case, Map, cases, kernel_text
 
 BLOCK = 128
 _DEVICE_TYPES = {"u16": 1, "u32": 2, "f32": 7}
@@ -188,10 +188,6 @@ def _record_replacing(device: Device) -> list[Mapping[str, object]]:
     return found
 
 
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
 def main(output: Path) -> None:
     """Runs, asks the driver, writes."""
     with tempfile.TemporaryDirectory() as name:
@@ -210,14 +206,12 @@ def main(output: Path) -> None:
                 arrays[f"after{number}"] = found["after"]
     device = Device()
     record = {
-        "device": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").strip(),
-        "assembler": _output("ptxas", "--version").strip().splitlines()[-1],
-        "date": date.today().isoformat(),
+        **origin(),
         "cases": rows,
         "maps": [[name, encode(device, one, address)[0]] for name, one, address in maps()],
         "replaced": _record_replacing(device),
     }
-    np.savez_compressed(output, record=np.array(json.dumps(record)), **arrays)
+    store(output, arrays, record=record)
     print(f"{len(arrays)} copies recorded, {sum(map(bool, errors))} stopped the device")
 
 

@@ -7,7 +7,6 @@ writes each row's PTX and operands, for `record_rows.py` on a machine that has a
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "gpu_table"))
 
+from recording import store
 from row_kernel import instances_of, kernel_of_instances
 
 from triptych.gpu.isa import TABLE, Effect, Row
@@ -41,7 +41,7 @@ def main(bundle: Path) -> None:
             arrays[f"inputs{number}"] = kernel.inputs
             opcodes = [instance.text for instance in kernel.instances]
             kernels.append({"row": name_of(row), "text": kernel.text, "shape": kernel.shape, "opcodes": opcodes})
-    np.savez_compressed(bundle, kernels=np.array(json.dumps(kernels)), **arrays)  # type: ignore[arg-type]
+    store(bundle, arrays, kernels=kernels)
     print(f"{len(kernels)} kernels")
 
 
