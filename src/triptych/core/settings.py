@@ -58,7 +58,7 @@ class Settings:
     all where it is not said, with 0 it measures nothing."""
     tensor_numerics: str = field(default="fast", metadata={"choices": ("fast", "hardware")})
     """TRIPTYCH_TENSOR_NUMERICS: how tensor cores round: `fast`, each sum in f32 to nearest even, or `hardware`, as an
-    H200 does it, to the bit, which takes nine times as long."""
+    H200 does it, to the bit, which takes up to eight times as long."""
 
 
 _MOST = (1 << 63) - 1

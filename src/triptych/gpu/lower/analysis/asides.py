@@ -19,16 +19,15 @@ def behind_aside(analysis: KernelAnalysis, index: int) -> int | None:
 
     Its lanes go nowhere but to that later block, need no other lane, and leave no register behind that is a scalar.
     """
-    block = index if index < len(analysis.bound) else None
-    if block is None or range(block, block + 1) not in analysis.pieces or block in analysis.links:
+    if index == analysis.graph.exit or range(index, index + 1) not in analysis.pieces or index in analysis.links:
         return None
-    following = analysis.graph.blocks[block].successors
-    if len(following) != 1 or not block < following[0] < analysis.graph.exit:
+    following = analysis.graph.blocks[index].successors
+    if len(following) != 1 or not index < following[0] < analysis.graph.exit:
         return None
-    instructions = analysis.bound[block]
+    instructions = analysis.bound[index]
     if len(instructions) > MOST_INSTRUCTIONS or not all(map(_is_for_itself, instructions)):
         return None
-    left = {name for instruction in instructions for name in instruction.defines} & analysis.liveness.live_out(block)
+    left = {name for instruction in instructions for name in instruction.defines} & analysis.liveness.live_out(index)
     return following[0] if left.isdisjoint(analysis.uniformity) else None
 
 
