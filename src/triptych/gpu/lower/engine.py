@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -14,10 +14,13 @@ from triptych.core.cache import Cache, key_of
 from triptych.core.cache import cache as disk_cache
 from triptych.core.forks import library_lock
 from triptych.core.undisturbed import beside
-from triptych.gpu.lower.cache_digest import cache_digest, processor
+from triptych.gpu.lower.cache_digest import cache_digest
+from triptych.gpu.lower.object_code import generate, linking_machine
 
 OWN_SYMBOLS = "triptych."
 """How the functions are called that units make for each other; the rest are LLVM's and the C library's."""
+_THREADS = 2
+"""More would not help: a third of the time is Python's, one thread at a time."""
 _LOCK = library_lock()
 _SHARED: dict[str, int] = {}
 """The addresses of functions that all kernels share."""
@@ -42,88 +45,39 @@ class Unit:
     """Whether its blocks stay as they are: the code generator's time grows with the square of a block's length."""
 
 
-@cache
-def _target() -> llvm.Target:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple()
-
-
-@cache
-def _linking_machine() -> llvm.TargetMachine:
-    """For engines, which link code that is there and make none: the processor does not matter."""
-    return _target().create_target_machine(jit=True)
-
-
-@cache
-def _target_machine(level: int) -> llvm.TargetMachine:
-    # LLVM would end functions with `vzeroupper` even where they promise to keep all registers (`preserve_allcc`).
-    features = f"{processor().features},-vzeroupper"
-    return _target().create_target_machine(cpu=processor().name, features=features, opt=level, jit=True)
-
-
-def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, level: int, *, keeps_blocks: bool) -> None:
-    """The passes that our code gains from.
-
-    LLVM's own pipeline takes ten times as long for code that is no faster: what is common or constant in a kernel its
-    compiler has found already, and the code generator finds what we add. At level 0, where nothing is hot, single
-    instructions stay as they are written.
-    """
-    manager = llvm.create_new_module_pass_manager()
-    manager.add_sroa_pass()
-    if not keeps_blocks:
-        manager.add_simplify_cfg_pass()
-    if level:
-        manager.add_instruction_combine_pass()
-    if not keeps_blocks:
-        manager.add_simplify_cfg_pass()
-    manager.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
-
-
-def _compile(module: ir.Module, level: int, *, keeps_blocks: bool) -> bytes:
-    """A module as object code. The caller holds the lock, under which all that is dropped here goes too."""
-    machine = _target_machine(level)
-    module.triple = llvm.get_default_triple()
-    module.data_layout = str(machine.target_data)
-    parsed = llvm.parse_assembly(str(module))
-    parsed.verify()
-    _optimise(parsed, machine, level, keeps_blocks=keeps_blocks)
-    return machine.emit_object(parsed)
-
-
-def _object_code(unit: Unit, store: Cache, linked: Set[str]) -> bytes:
+def _object_code(unit: Unit, store: Cache, linked: Set[str], thread: int) -> bytes:
     def make() -> bytes:
         module = unit.make()
         _require_linked(unit, module, linked)
-        return _compile(module, unit.level, keeps_blocks=unit.keeps_blocks)
+        return generate(module, unit.level, thread, keeps_blocks=unit.keeps_blocks)
 
     return store.fetch("object", key_of(cache_digest(), str(unit.level), unit.key), make)
 
 
 def _object_codes(units: Sequence[Unit], linked: Set[str]) -> list[bytes]:
-    """The units' code; while LLVM works on one, which lets Python run, another thread writes the next one.
+    """The units' code, made on several threads: LLVM lets Python run, which writes the next ones' text.
 
-    More threads would not help, as llvmlite has one lock around all of LLVM. The caller holds ours for both.
+    The last comes first, since a kernel takes longest. The caller holds the lock for all of them.
     """
     store, waiting = disk_cache(), deque(units)
     codes: dict[str, bytes] = {}
 
     def following() -> Unit | None:
         try:
-            return waiting.popleft()
-        except IndexError:  # the other thread took the last
+            return waiting.pop()
+        except IndexError:  # another thread took the last
             return None
 
-    def work() -> None:
+    def work(thread: int) -> None:
         for unit in iter(following, None):
-            codes[unit.key] = _object_code(unit, store, linked)
+            codes[unit.key] = _object_code(unit, store, linked, thread)
 
-    end = beside(work) if len(units) > 1 else None
+    ends = [beside(partial(work, thread)) for thread in range(1, min(_THREADS, len(units)))]
     try:
-        work()
+        work(0)
     finally:
         waiting.clear()
-        if end is not None:
+        for end in ends:
             end()
     return [codes[unit.key] for unit in units]
 
@@ -138,7 +92,7 @@ def _require_linked(unit: Unit, module: ir.Module, linked: Set[str]) -> None:
 
 def _link(codes: Sequence[bytes]) -> llvm.ExecutionEngine:
     empty = llvm.parse_assembly("")
-    engine = llvm.create_mcjit_compiler(empty, _linking_machine())
+    engine = llvm.create_mcjit_compiler(empty, linking_machine())
     engine.remove_module(empty)  # else the engine would run its code generator on it
     for code in codes:
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
