@@ -1,0 +1,24 @@
+"""What kernels must compute: operators, each said once, with its reference, its error budget and its least work.
+
+`OPERATORS` has them by name, `operator(name)` gives one, `case(operator, size, dtype, distribution, seed)` inputs and
+what must come out; `Case.error(outputs)` is at most 1 where results are right.
+"""
+
+from triptych.operators.case import Case, case, of_inputs
+from triptych.operators.catalogue import OPERATORS, operator
+from triptych.operators.operator import Distribution, Operator, Parameter, Size, Wrong
+from triptych.operators.power import Proof
+
+__all__ = [
+    "OPERATORS",
+    "Case",
+    "Distribution",
+    "Operator",
+    "Parameter",
+    "Proof",
+    "Size",
+    "Wrong",
+    "case",
+    "of_inputs",
+    "operator",
+]
