@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the tests share `operator_cases.py`, which is no test
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -138,7 +138,7 @@ def test_kinds_of_arrays_and_the_driver() -> None:
 
 A, B = np.zeros((8, 16), np.float16), np.zeros((16, 8), np.float16)
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
-    "shapes": (lambda: matmul(A, A), r"a is f16\[8, 16\] and b is f16\[8, 16\]; expected one element type, and as"),
+    "shapes": (lambda: matmul(A, A), r"got a f16\[8, 16\], b f16\[8, 16\]; expected a \(m, k\), b \(k, n\) of"),
     "types": (lambda: matmul(A, B.astype(np.float64)), r"matmul: b is f64\[16, 8\]; expected bf16 or f16"),
     "axes": (lambda: matmul(A[0], B), r"matmul: a is f16\[16\]; expected the axes \(m, k\)"),
     "rows": (lambda: persistent_matmul(A[:, :12].copy(), B[:12]), "persistent_matmul: k is 12; expected a multiple"),
@@ -146,7 +146,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "one type": (
         lambda: grouped_matmul([A, A.astype(BF16)], [B, B.astype(BF16)]), "expected products of one element type"
     ),
-    "second": (lambda: grouped_matmul([A, A], [B, A]), "product 1: a is"),
+    "second": (lambda: grouped_matmul([A, A], [B, A]), "product 1: got a f16"),
 }  # fmt: skip
 
 

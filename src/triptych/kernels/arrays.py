@@ -17,18 +17,20 @@ from triptych.execution.torch_tensors import is_tensor
 
 AnyArray: TypeAlias = Any
 """An array of numpy, a torch tensor in the host's memory or a `tt.Array`; a function returns what it was given."""
+_PACK_BYTES = 16
+"""What one thread loads or stores with one instruction, at most."""
 _TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 """torch's names of the element types that outputs have."""
 
 
-def checked(kernel: str, name: str, array: AnyArray, axes: str, dtypes: Collection[str]) -> Handle:
+def checked(kernel: str, name: str, array: AnyArray, axes: str | None, dtypes: Collection[str]) -> Handle:
     """The handle of a dense array with the axes and of one of the element types that a kernel takes.
 
     Args:
         kernel: the function's name, for messages.
         name: the argument's.
         array: of numpy, torch (in the host's memory) or triptych.
-        axes: their names with spaces between, as `batch heads n d`; none may be empty.
+        axes: their names with spaces between, as `batch heads n d`; none may be empty. Any, where None.
         dtypes: names of element types, as `f16`.
 
     Raises:
@@ -38,7 +40,7 @@ def checked(kernel: str, name: str, array: AnyArray, axes: str, dtypes: Collecti
     expected = f"{kernel}: {name} is {handle.dtype.name}[{', '.join(map(str, handle.shape))}]; expected"
     if handle.dtype.name not in dtypes:
         raise ArgumentError(f"{expected} {' or '.join(sorted(dtypes))}", hint="convert it: array.astype(…)")
-    if handle.ndim != len(axes.split()):
+    if axes is not None and handle.ndim != len(axes.split()):
         raise ArgumentError(f"{expected} the axes ({', '.join(axes.split())})")
     if 0 in handle.shape:
         raise ArgumentError(f"{expected} at least one element along each axis")
@@ -69,3 +71,10 @@ def output(like: AnyArray, shape: tuple[int, ...], dtype: str) -> AnyArray:
 def blocks(count: int, size: int) -> int:
     """How many blocks of `size` cover `count`."""
     return -(-count // size)
+
+
+def pack_width(*arrays: AnyArray) -> int:
+    """How many neighbouring elements an access of 16 bytes has: 1 where one of the arrays does not lie so."""
+    handles = [memory().bind(array) for array in arrays]
+    aligned = all(one.data_ptr() % _PACK_BYTES == 0 for one in handles)
+    return max(_PACK_BYTES // one.dtype.numpy.itemsize for one in handles) if aligned else 1

@@ -1,4 +1,4 @@
-"""What arguments of the kernels' functions ask for, checked: a product of matrices, and attention."""
+"""What arguments of the kernels' functions ask for, checked against the operators that they carry out."""
 
 from __future__ import annotations
 
@@ -7,31 +7,63 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from triptych.core.errors import ArgumentError
+from triptych.core.handles import Handle
 from triptych.kernels.arrays import AnyArray, checked
+from triptych.operators import operator
 
 HALVES = ("f16", "bf16")
+FLOATS = ("f32", *HALVES)
 
 
-def product(name: str, a: AnyArray, b: AnyArray, dtypes: Collection[str] = HALVES) -> tuple[int, int, int, str]:
-    """M, n, k and the element type of A × B, where A is `(m, k)` and B is `(k, n)`.
+def alike(name: str, dtypes: Collection[str] = FLOATS, **arrays: AnyArray) -> tuple[int, str]:
+    """How many elements arrays of one shape have, and of which type.
 
     Args:
         name: the function's, for messages.
-        a: an array of numpy, torch or triptych.
-        b: likewise.
         dtypes: names of the element types that the function takes.
+        arrays: by the arguments' names.
 
     Raises:
-        ArgumentError: where the arrays are no such matrices.
+        ArgumentError: where shapes or element types differ, or the function does not take them.
     """
-    left, right = (checked(name, *one, dtypes) for one in (("a", a, "m k"), ("b", b, "k n")))
-    (m, k), (rows, n) = left.shape, right.shape
-    if k != rows or left.dtype != right.dtype:
-        raise ArgumentError(
-            f"{name}: a is {left.dtype.name}[{m}, {k}] and b is {right.dtype.name}[{rows}, {n}];"
-            " expected one element type, and as many columns of a as rows of b"
-        )
-    return m, n, k, left.dtype.name
+    handles = {key: checked(name, key, array, None, dtypes) for key, array in arrays.items()}
+    first = next(iter(handles.values()))
+    if any((one.shape, one.dtype) != (first.shape, first.dtype) for one in handles.values()):
+        raise ArgumentError(f"{name}: got {_described(handles)}; expected one shape and element type")
+    return first.size, first.dtype.name
+
+
+def arguments(
+    name: str, dtypes: Collection[str] = FLOATS, of: str = "", **arrays: AnyArray
+) -> tuple[dict[str, int], str]:
+    """The sizes of an operator's axes and its type T, which its inputs' arrays have.
+
+    Args:
+        name: the function's, for messages.
+        dtypes: names of the element types T that the function takes.
+        of: the operator's; the function's own where empty.
+        arrays: by the names of the operator's inputs, all or some.
+
+    Raises:
+        ArgumentError: where the arrays are no such inputs, or the function does not take T.
+    """
+    declared = operator(of or name)
+    declarations = {one.name: one for one in declared.inputs}
+    inputs = {key: declarations[key] for key in arrays}
+    handles = {
+        key: checked(name, key, arrays[key], one.axes, dtypes if one.dtype == "T" else (one.dtype,))
+        for key, one in inputs.items()
+    }
+    kinds = {handles[key].dtype.name for key, one in inputs.items() if one.dtype == "T"}
+    found = declared.lengths({key: handle.shape for key, handle in handles.items()})
+    if found is None or len(kinds) > 1:
+        wanted = ", ".join(f"{key} ({', '.join(one.axes.split())})" for key, one in inputs.items())
+        raise ArgumentError(f"{name}: got {_described(handles)}; expected {wanted} of one element type")
+    return found, kinds.pop()
+
+
+def _described(handles: dict[str, Handle]) -> str:
+    return ", ".join(f"{key} {one.dtype.name}{list(one.shape)}" for key, one in handles.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +96,33 @@ class Attention:
         return self.heads // self.heads_kv
 
     @classmethod
-    def of(cls, name: str, q: AnyArray, k: AnyArray, v: AnyArray, causal: bool, scale: float | None) -> Attention:
+    def of(
+        cls,
+        name: str,
+        q: AnyArray,
+        k: AnyArray,
+        v: AnyArray,
+        causal: bool,
+        scale: float | None,
+        dtypes: Collection[str] = HALVES,
+    ) -> Attention:
         """What the arguments of a function of that name ask for.
 
         Args:
             name: the function's, for messages.
-            q: `(batch, heads, n, d)`, dense, f16 or bf16; d is 64 or 128.
+            q: `(batch, heads, n, d)`, dense; d is 64 or 128.
             k: `(batch, heads_kv, n_kv, d)`, likewise; heads is a multiple of heads_kv.
             v: likewise.
             causal: whether a query sees no keys behind its own, the last query's being the last key.
             scale: of the scores, above 0; 1 / √d where None.
+            dtypes: names of the element types that the function takes.
 
         Raises:
             ArgumentError: where they do not fit.
         """
-        axes = "batch heads n d"
-        handles = [checked(name, *one, axes, HALVES) for one in (("q", q), ("k", k), ("v", v))]
-        (batch, heads, n, d), keys, values = (handle.shape for handle in handles)
-        heads_kv, n_kv = keys[1:3]
-        what = ", ".join(f"{key} {one.dtype.name}{list(one.shape)}" for key, one in zip("qkv", handles, strict=True))
-        if keys != values or (keys[0], keys[3]) != (batch, d) or len({one.dtype for one in handles}) > 1:
-            raise ArgumentError(f"{name}: got {what}; expected k and v alike, and q's batch, d and element type")
+        sizes, dtype = arguments(name, dtypes, "attention", q=q, k=k, v=v)
+        batch, heads, n, d, heads_kv, n_kv = (sizes[axis] for axis in ("batch", "heads", "n", "d", "heads_kv", "n_kv"))
+        what = f"q {dtype}{[batch, heads, n, d]}, k and v {dtype}{[batch, heads_kv, n_kv, d]}"
         if d not in (64, 128):
             raise ArgumentError(f"{name}: got {what}; expected d = 64 or 128")
         if heads % heads_kv:
@@ -95,4 +133,4 @@ class Attention:
         if not 0 < factor < math.inf:
             raise ArgumentError(f"{name}: scale is {scale}; expected a finite number above 0")
         ahead = n_kv - n if causal else n_kv
-        return cls(batch, heads, n, d, heads_kv, n_kv, handles[0].dtype.name, ahead, factor)
+        return cls(batch, heads, n, d, heads_kv, n_kv, dtype, ahead, factor)

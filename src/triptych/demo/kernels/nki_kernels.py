@@ -50,6 +50,16 @@ def rows_times(w_t, x_tile, row):
     return total
 
 
+def transposed(tile):
+    """A tile of SBUF, transposed by the Tensor engine: DMA would move its elements one by one."""
+    partitions, elements = tile.shape
+    total = nl.ndarray((elements, partitions), dtype=tile.dtype, buffer=nl.psum)
+    result = nl.ndarray((elements, partitions), dtype=tile.dtype, buffer=nl.sbuf)
+    nisa.nc_transpose(dst=total, data=tile)
+    nisa.tensor_copy(dst=result, src=total)
+    return result
+
+
 @nki.jit
 def matvec(w_t, x):
     """Unfused: z = W x goes to HBM."""
@@ -92,15 +102,16 @@ def gelu(v):
 @nki.jit
 def gelu_linear(w_t, x, b):
     """Fused: the Scalar engine adds the bias and applies GELU on the way out of PSUM."""
-    m = w_t.shape[1]
-    y = nl.ndarray((m, 1), dtype=x.dtype, buffer=nl.shared_hbm)
-    x_tile = columns_of(x)
-    for row in range(0, m, PARTITIONS):
-        b_tile = nl.ndarray((PARTITIONS, 1), dtype=b.dtype, buffer=nl.sbuf)
-        y_tile = nl.ndarray((PARTITIONS, 1), dtype=x.dtype, buffer=nl.sbuf)
-        nisa.dma_copy(dst=b_tile, src=b[row : row + PARTITIONS, :])
-        nisa.activation(dst=y_tile, op=nl.gelu, data=rows_times(w_t, x_tile, row), bias=b_tile)
-        nisa.dma_copy(dst=y[row : row + PARTITIONS, :], src=y_tile)
+    rows, x_tile = w_t.shape[1] // PARTITIONS, columns_of(x)
+    y = nl.ndarray((rows, PARTITIONS), dtype=x.dtype, buffer=nl.shared_hbm)
+    b_rows = nl.ndarray((rows, PARTITIONS), dtype=b.dtype, buffer=nl.sbuf)
+    y_tile = nl.ndarray((PARTITIONS, rows), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=b_rows, src=b)
+    b_tile = transposed(b_rows)
+    for row in range(rows):
+        total, bias = rows_times(w_t, x_tile, row * PARTITIONS), b_tile[:, row : row + 1]
+        nisa.activation(dst=y_tile[:, row : row + 1], op=nl.gelu, data=total, bias=bias)
+    nisa.dma_copy(dst=y, src=transposed(y_tile))
     return y
 
 
@@ -119,5 +130,5 @@ def gelu_linear_unfused(w: F32, x: F32, b: F32) -> F32:
 
 def gelu_linear_fused(w: F32, x: F32, b: F32) -> F32:
     """GELU(W x + b) in one launch."""
-    y = gelu_linear(np.ascontiguousarray(w.T), x.reshape(-1, 1), b.reshape(-1, 1))
+    y = gelu_linear(np.ascontiguousarray(w.T), x.reshape(-1, 1), b.reshape(-1, PARTITIONS))
     return np.asarray(y).reshape(b.shape)

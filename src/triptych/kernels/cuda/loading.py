@@ -10,6 +10,8 @@ from triptych.languages.cuda import Kernel
 from triptych.languages.cuda import compile as compile_cuda
 
 AMPERE, HOPPER = "sm_80", "sm_90a"
+CPP = {"f32": "float", "f16": "half", "bf16": "__nv_bfloat16"}
+"""C++'s names of element types."""
 
 
 def kernel(file: str, name: str, arch: str | None = None) -> Kernel:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from triptych.execution.tensor_maps import tensor_map
 from triptych.kernels.arrays import AnyArray, blocks, multiple, output
-from triptych.kernels.cuda.loading import AMPERE, HOPPER, kernel
-from triptych.kernels.problems import product
+from triptych.kernels.cuda.loading import AMPERE, CPP, HOPPER, kernel
+from triptych.kernels.problems import arguments
 
-_CPP = {"f16": "half", "f32": "float"}
+_SIMPLE = ("f16", "f32")
+"""Element types of the kernels without tensor cores."""
 _PIPELINE_BYTES = 3 * 2 * 128 * 32 * 2
 """Shared memory of `matmul_mma.cu`: stages of A and B in f16."""
 _RING_BYTES = 4 * 2 * 128 * 64 * 2 + 1024
@@ -24,9 +25,10 @@ def matmul_naive(a: AnyArray, b: AnyArray) -> AnyArray:
     Raises:
         ArgumentError: where the arrays are no such matrices.
     """
-    m, n, k, dtype = product("matmul_naive", a, b, _CPP)
+    axes, dtype = arguments("matmul_naive", _SIMPLE, "matmul", a=a, b=b)
+    m, n, k = axes["m"], axes["n"], axes["k"]
     c = output(a, (m, n), "f32")
-    bound = kernel("matmul_simple.cu", f"matmul_naive<{_CPP[dtype]}>")[(blocks(n, 32), blocks(m, 8)), (32, 8)]
+    bound = kernel("matmul_simple.cu", f"matmul_naive<{CPP[dtype]}>")[(blocks(n, 32), blocks(m, 8)), (32, 8)]
     bound(a, b, c, m, n, k)
     return c
 
@@ -37,9 +39,10 @@ def matmul_tiled(a: AnyArray, b: AnyArray) -> AnyArray:
     Raises:
         ArgumentError: where the arrays are no such matrices.
     """
-    m, n, k, dtype = product("matmul_tiled", a, b, _CPP)
+    axes, dtype = arguments("matmul_tiled", _SIMPLE, "matmul", a=a, b=b)
+    m, n, k = axes["m"], axes["n"], axes["k"]
     c = output(a, (m, n), "f32")
-    bound = kernel("matmul_simple.cu", f"matmul_tiled<{_CPP[dtype]}>")[(blocks(n, 128), blocks(m, 64)), (32, 8)]
+    bound = kernel("matmul_simple.cu", f"matmul_tiled<{CPP[dtype]}>")[(blocks(n, 128), blocks(m, 64)), (32, 8)]
     bound(a, b, c, m, n, k)
     return c
 
@@ -50,7 +53,8 @@ def matmul_wmma(a: AnyArray, b: AnyArray) -> AnyArray:
     Raises:
         ArgumentError: where the arrays are no such matrices.
     """
-    m, n, k, _ = product("matmul_wmma", a, b, ("f16",))
+    axes, _ = arguments("matmul_wmma", ("f16",), "matmul", a=a, b=b)
+    m, n, k = axes["m"], axes["n"], axes["k"]
     multiple("matmul_wmma", {"m": m, "n": n, "k": k}, 16, "a fragment's side")
     c = output(a, (m, n), "f32")
     kernel("matmul_wmma.cu", "matmul_wmma", AMPERE)[(blocks(n, 64), blocks(m, 64)), 128](a, b, c, m, n, k)
@@ -63,7 +67,8 @@ def matmul_mma(a: AnyArray, b: AnyArray) -> AnyArray:
     Raises:
         ArgumentError: where the arrays are no such matrices.
     """
-    m, n, k, _ = product("matmul_mma", a, b, ("f16",))
+    axes, _ = arguments("matmul_mma", ("f16",), "matmul", a=a, b=b)
+    m, n, k = axes["m"], axes["n"], axes["k"]
     multiple("matmul_mma", {"n": n, "k": k}, 8, "a copy has 16 bytes")
     c = output(a, (m, n), "f32")
     bound = kernel("matmul_mma.cu", "matmul_mma", AMPERE)[(blocks(n, 128), blocks(m, 128)), 128, _PIPELINE_BYTES]
@@ -77,7 +82,8 @@ def matmul_wgmma(a: AnyArray, b: AnyArray) -> AnyArray:
     Raises:
         ArgumentError: where the arrays are no such matrices.
     """
-    m, n, k, _ = product("matmul_wgmma", a, b, ("f16",))
+    axes, _ = arguments("matmul_wgmma", ("f16",), "matmul", a=a, b=b)
+    m, n, k = axes["m"], axes["n"], axes["k"]
     multiple("matmul_wgmma", {"n": n, "k": k}, 8, "rows of a tensor map are 16 bytes apart")
     c = output(a, (m, n), "f32")
     maps = (tensor_map(a, (128, 64), swizzle="128B"), tensor_map(b, (64, 64), swizzle="128B"))

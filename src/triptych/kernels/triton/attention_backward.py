@@ -23,9 +23,8 @@ import math
 import triton
 import triton.language as tl
 
-from triptych.core.errors import ArgumentError
-from triptych.kernels.arrays import AnyArray, checked, output
-from triptych.kernels.problems import Attention
+from triptych.kernels.arrays import AnyArray, output
+from triptych.kernels.problems import HALVES, Attention, arguments
 from triptych.kernels.triton.attention import LENGTHS, keys_seen
 from triptych.kernels.triton.machine import machine
 from triptych.kernels.triton.matmul import matrix_tile, store_tile
@@ -130,9 +129,7 @@ def attention_backward(
         ArgumentError: where the arrays do not fit.
     """
     problem = Attention.of("attention_backward", q, k, v, causal, scale)
-    _expect("grad_out", grad_out, "batch heads n d", problem.shape, problem.dtype)
-    _expect("out", out, "batch heads n d", problem.shape, problem.dtype)
-    _expect("log_sums", log_sums, "batch heads n", problem.shape[:3], "f32")
+    arguments("attention_backward", HALVES, grad_out=grad_out, q=q, k=k, v=v, out=out, log_sums=log_sums)
     dots = output(q, problem.shape[:3], "f32")
     grad_q, grad_k, grad_v = (output(q, array.shape, problem.dtype) for array in (q, k, v))
     rows = problem.batch * problem.heads * problem.n
@@ -147,10 +144,3 @@ def attention_backward(
         keys_gradient_kernel[by_keys](*given, grad_k, grad_v, *numbers, D=problem.d, **TILE, **OPTIONS)
         queries_gradient_kernel[by_queries](*given, grad_q, *numbers, D=problem.d, **TILE, **OPTIONS)
     return grad_q, grad_k, grad_v
-
-
-def _expect(name: str, array: AnyArray, axes: str, shape: tuple[int, ...], dtype: str) -> None:
-    """Raises `ArgumentError` where an array has not the shape that follows from q."""
-    found = checked("attention_backward", name, array, axes, (dtype,)).shape
-    if found != shape:
-        raise ArgumentError(f"attention_backward: {name} has the shape {found}; with this q, expected {shape}")

@@ -22,7 +22,7 @@ import triton.language as tl
 from triptych.core.errors import ArgumentError
 from triptych.execution.memory import memory
 from triptych.kernels.arrays import AnyArray, output
-from triptych.kernels.problems import product
+from triptych.kernels.problems import HALVES, arguments
 from triptych.kernels.triton.machine import machine, multiprocessors
 from triptych.kernels.triton.matmul import OPTIONS, TILE, TYPES, store_tile, tile_of, tile_product, tiles_of
 
@@ -71,16 +71,21 @@ def grouped_matmul(a: Sequence[AnyArray], b: Sequence[AnyArray]) -> list[AnyArra
     """
     if not a or len(a) != len(b):
         raise ArgumentError(f"grouped_matmul: got {len(a)} arrays a and {len(b)} arrays b; expected pairs")
-    sizes = [product(f"grouped_matmul, product {place}", *pair) for place, pair in enumerate(zip(a, b, strict=True))]
-    if len({dtype for *_, dtype in sizes}) > 1:
+    pairs = [
+        arguments(f"grouped_matmul, product {place}", HALVES, "matmul", a=left, b=right)
+        for place, (left, right) in enumerate(zip(a, b, strict=True))
+    ]
+    sizes = [(axes["m"], axes["n"], axes["k"]) for axes, _ in pairs]
+    dtype = pairs[0][1]
+    if any(other != dtype for _, other in pairs):
         raise ArgumentError("grouped_matmul: expected products of one element type")
-    c = [output(left, (m, n), dtype) for left, (m, n, _, dtype) in zip(a, sizes, strict=True)]
-    counts = [tiles_of(m, n) for m, n, _, _ in sizes]
+    c = [output(left, (m, n), dtype) for left, (m, n, _) in zip(a, sizes, strict=True)]
+    counts = [tiles_of(m, n) for m, n, _ in sizes]
     addresses = [[memory().bind(array).data_ptr() for array in arrays] for arrays in zip(a, b, c, strict=True)]
-    table = np.array([[*places, m, n, k] for places, (m, n, k, _) in zip(addresses, sizes, strict=True)], np.int64)
+    table = np.array([[*places, m, n, k] for places, (m, n, k) in zip(addresses, sizes, strict=True)], np.int64)
     with machine():
         grouped_matmul_kernel[(min(sum(counts), PROGRAMS_PER_MULTIPROCESSOR * multiprocessors()),)](
-            table, np.cumsum([0, *counts[:-1]], dtype=np.int32), len(counts), sum(counts), TYPE=TYPES[sizes[0][3]],
+            table, np.cumsum([0, *counts[:-1]], dtype=np.int32), len(counts), sum(counts), TYPE=TYPES[dtype],
             ALIGNED=not (table[:, :3] % 16).any() and not (table[:, 4:] % ALIGNMENT).any(),
             PLACES=triton.next_power_of_2(len(counts)), GROUP=8, **TILE, **OPTIONS,
         )  # fmt: skip

@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 
 from triptych.kernels.arrays import AnyArray, output
-from triptych.kernels.problems import product
+from triptych.kernels.problems import HALVES, arguments
 from triptych.kernels.triton.machine import machine
 
 TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 32}
@@ -94,7 +94,8 @@ def matmul(a: AnyArray, b: AnyArray) -> AnyArray:
     Raises:
         ArgumentError: where the arrays are no such matrices.
     """
-    m, n, k, dtype = product("matmul", a, b)
+    axes, dtype = arguments("matmul", HALVES, a=a, b=b)
+    m, n, k = axes["m"], axes["n"], axes["k"]
     c = output(a, (m, n), dtype)
     with machine():
         matmul_kernel[(tiles_of(m, n),)](a, b, c, m, n, k, GROUP=8, **TILE, **OPTIONS)

@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 
 from triptych.kernels.arrays import AnyArray, multiple, output
-from triptych.kernels.problems import product
+from triptych.kernels.problems import HALVES, arguments
 from triptych.kernels.triton.machine import machine, multiprocessors
 from triptych.kernels.triton.matmul import tile_of
 
@@ -64,7 +64,8 @@ def persistent_matmul(a: AnyArray, b: AnyArray, *, warp_specialize: bool = False
     Raises:
         ArgumentError: where the arrays are no such matrices.
     """
-    m, n, k, dtype = product("persistent_matmul", a, b)
+    axes, dtype = arguments("persistent_matmul", HALVES, "matmul", a=a, b=b)
+    m, n, k = axes["m"], axes["n"], axes["k"]
     multiple("persistent_matmul", {"n": n, "k": k}, 8, "rows of a tensor map are 16 bytes apart")
     c = output(a, (m, n), dtype)
     tiles = triton.cdiv(m, TILE["BLOCK_M"]) * triton.cdiv(n, TILE["BLOCK_N"])

@@ -1,0 +1,114 @@
+"""The page of triptych's own kernels: which there are, and the ladders with what was counted."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import triptych
+from generators.ladders import LADDERS, Ladder, columns
+from generators.markdown import code, first_paragraph, table
+from triptych.kernels import cuda, nki, triton
+from triptych.operators import OPERATORS
+
+_DOCS = Path(__file__).resolve().parents[1]
+_SOURCE = Path(triptych.__file__).resolve().parent
+_RECORDED = _DOCS / "data" / "kernel_ladders.json"
+_PACKAGES = {"CUDA C++": cuda, "Triton": triton, "NKI": nki}
+_HEAD = """\
+# Kernels
+
+Kernels to run, to measure and to copy, in `triptych.kernels.cuda`, `.triton` and `.nki`: functions of arrays, which
+check what they are given, choose the grid and return new arrays. Each kernel says where it decides on **tiling** (what
+a block, a program or an engine takes at a time), the **memory hierarchy** (what is kept where, and how often it comes),
+**mapping** (which thread, lane, partition or engine does what) and **overlap** (what runs at the same time). Links lead
+to the kernels. Tests compare them with the [operators](operators.md) that they carry out.
+
+```python
+import numpy as np
+
+import triptych as tt
+from triptych.kernels import cuda, nki
+
+x = np.random.default_rng(0).standard_normal((64, 1000)).astype(np.float32)
+bounds = []
+for softmax, chip in ((cuda.softmax, "h100"), (nki.softmax, "trn2")):
+    with tt.profile(chip=chip) as profile:
+        y = softmax(x)
+    assert np.allclose(y.sum(1), 1)
+    bounds.append(str(profile.launches[0].roofline.bound))
+print(bounds)  # ['memory', 'memory']
+```
+
+"""
+_LADDERS = """\
+## Ladders
+
+Several kernels for one problem, each a step closer to the hardware. The figures were counted; `triptych run` on a
+script that calls the functions shows these and more, by source line.
+
+"""
+
+
+def page() -> str:
+    """The page's Markdown."""
+    recorded = json.loads(_RECORDED.read_text(encoding="utf-8"))
+    ladders = "".join(_ladder(one, recorded[name]) for name, one in LADDERS.items())
+    return f"{_HEAD}{table(('operator', *_PACKAGES), _rows())}{_others()}{_LADDERS}{ladders}".rstrip() + "\n"
+
+
+def _rows() -> Iterator[Sequence[str]]:
+    """An operator a row, with the functions of each language that carry it out."""
+    for name in OPERATORS:
+        cells = [", ".join(_link(package, one) for one in _functions(package, name)) for package in _PACKAGES.values()]
+        if any(cells):
+            yield f"[{name}](operators.md#{name})", *cells
+
+
+def _functions(package: ModuleType, operator: str) -> list[str]:
+    """Those named as the operator, with more behind it or without, unless that names another operator."""
+    return [one for one in package.__all__ if _operator_of(one) == operator]
+
+
+def _operator_of(function: str) -> str | None:
+    """The operator with the longest name that the function's begins with, or (`grouped_matmul`) is."""
+    named = [one for one in OPERATORS if function == one or function.startswith(f"{one}_")]
+    if not named:
+        named = [one for one in OPERATORS if function.endswith(f"_{one}")]
+    return max(named, key=len, default=None)
+
+
+def _others() -> str:
+    rows = [
+        (_link(package, one), language, first_paragraph(getattr(package, one)))
+        for language, package in _PACKAGES.items()
+        for one in package.__all__
+        if _operator_of(one) is None
+    ]
+    return f"Besides:\n\n{table(('function', 'language', 'what it is'), rows)}"
+
+
+def _link(package: ModuleType, name: str) -> str:
+    function: Any = getattr(package, name)
+    function = getattr(function, "function", function)
+    place = Path(inspect.getfile(function))
+    if package is cuda:
+        own = place.with_name(f"{name}.cu")
+        named = re.findall(r'"(\w+\.cu)"', inspect.getsource(function))
+        place = own if own.exists() else place.with_name(named[0])
+    return f"[{code(name)}](../src/triptych/{place.relative_to(_SOURCE)})"
+
+
+def _ladder(ladder: Ladder, recorded: dict[str, dict[str, int]]) -> str:
+    heading = f"### {ladder.name}\n\n{ladder.problem}, on {code(ladder.chip)}.\n\n"
+    names = ("launches", *columns(ladder))
+    rows = [
+        (code(one.name), one.takes, *(f"{recorded[one.name][name]:,}".replace(",", " ") for name in names))
+        for one in ladder.rungs
+    ]
+    return heading + table(("kernel", "what it has that the one before has not", *names), rows)
