@@ -10,7 +10,7 @@ import pytest
 from triptych.chips import load
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.errors import UsageError
-from triptych.core.launches import LaunchRecord
+from triptych.core.launches import Account, LaunchRecord
 from triptych.core.plan import LaunchShape
 from triptych.model import Roofline, place
 
@@ -31,7 +31,7 @@ def record(
     by_name = {name: Counter(value, "units", provenance) for name, value in counters.items()}
     language = "cuda" if machine == "gpu" else "nki"
     shape = LaunchShape((blocks, 1, 1), (256, 1, 1))
-    return LaunchRecord("k", machine, language, target, shape, 0, Counters(by_name), ())
+    return LaunchRecord("k", machine, language, target, shape, 0, Account.of(Counters(by_name)))
 
 
 def seconds(roofline: Roofline) -> dict[str, float]:

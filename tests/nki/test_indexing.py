@@ -68,6 +68,17 @@ def test_basic_indices() -> None:
     assert np.array_equal(kernel(a), a[-1, 1:11:2][:, 3:11][:, 0:8:2])
 
 
+def test_ds_alone_is_the_first_axis() -> None:
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((4, 14), dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(a[nl.ds(3, 4)]))
+        return out
+
+    a = np.random.default_rng(82).random((12, 14)).astype(np.float32)
+    assert np.array_equal(kernel(a), a[3:7])
+
+
 def test_views() -> None:
     @nki.jit
     def kernel(a: NkiTensor) -> NkiTensor:

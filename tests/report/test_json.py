@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from triptych.core.languages import LANGUAGES
 from triptych.core.launches import Finding
 from triptych.core.memory_access import MemoryAccess
 from triptych.core.source import SourceLocation
+from triptych.execution.tuning import Tuning
 from triptych.report import document, dumps, is_clean, schema
 from triptych.report.facts import FACTS
 
@@ -29,12 +31,24 @@ def whole() -> dict[str, Any]:
         nki_launch(),
         stopped_launch(),
     ]
-    return document(launches, script="x.py", arguments=["--n", "3"], exit_status=0)
+    tunings = [Tuning("k", "NVIDIA H100", "64, fp32", {"BLOCK=32": 1e-6, "BLOCK=4096": math.inf}, "BLOCK=32", where)]
+    return document(launches, script="x.py", arguments=["--n", "3"], exit_status=0, tunings=tunings)
 
 
 def validate(value: dict[str, Any]) -> None:
     validator: Any = jsonschema.Draft202012Validator(schema())
     validator.validate(value)
+
+
+def test_what_autotuners_chose() -> None:
+    (tuning,) = json.loads(dumps(whole()))["tunings"]
+    assert tuning == {
+        "kernel": "k", "chip": "NVIDIA H100", "problem": "64, fp32", "chosen": "BLOCK=32",
+        "configurations": [
+            {"label": "BLOCK=32", "estimate_s": 1e-6}, {"label": "BLOCK=4096", "estimate_s": None},
+        ],
+        "call_site": {"file": "k.cu", "line": 3},
+    }  # fmt: skip
 
 
 def test_infinite_intensity_is_null() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from launches import finding, gpu_launch, nki_launch, stopped_launch
+from launches import finding, gpu_launch, nki_launch, simulated_launch, stopped_launch
 from triptych.core.checks import Severity
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
@@ -146,3 +146,22 @@ def test_nothing_launched() -> None:
 def test_names_are_text(name: str) -> None:
     (slice_,) = launch_slices([gpu_launch(name)])
     assert slice_["name"] == name
+
+
+def test_instructions_of_a_neuroncore() -> None:
+    """A slice for each instruction, on the track of its queue, within the launch that it belongs to."""
+    launch = simulated_launch()
+    slices = [event for event in events([gpu_launch(), launch], "X") if "critical_path" in event["args"]]
+    assert [event["name"].split()[0] for event in slices] == ["dma_copy", "tensor_scalar", "dma_copy"]
+    named = [event for event in events([gpu_launch(), launch], "M") if event["name"] == "thread_name"]
+    names = {event["tid"]: event["args"]["name"] for event in named}
+    tracks = [names[event["tid"]] for event in slices]
+    assert tracks == ["core 0: dma queue 0", "core 0: vector", "core 0: dma queue 0"]
+    (whole,) = [event for event in launch_slices([gpu_launch(), launch]) if event["args"]["launch"] == 2]
+    assert slices[0]["ts"] == pytest.approx(whole["ts"])
+    assert slices[-1]["ts"] + slices[-1]["dur"] == pytest.approx(whole["ts"] + whole["dur"])
+    for event, waited in zip(slices, ("nothing", "data", "data"), strict=True):
+        assert event["args"]["waited_for"] == waited
+        assert event["args"]["critical_path"]
+        assert event["args"]["where"].startswith(__file__.rsplit("/", 1)[0])
+    assert slices[1]["args"]["waited_for_instruction"].startswith("dma_copy on dma, ")

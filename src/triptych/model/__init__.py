@@ -2,5 +2,6 @@
 
 from triptych.model.place import place
 from triptych.model.roofline import Roof, Roofline, Traffic
+from triptych.model.timing import Timing
 
-__all__ = ["Roof", "Roofline", "Traffic", "place"]
+__all__ = ["Roof", "Roofline", "Timing", "Traffic", "place"]

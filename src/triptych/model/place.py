@@ -11,12 +11,17 @@ from triptych.core.errors import UsageError
 from triptych.core.launches import LaunchRecord
 from triptych.model.pipes import Work, dominant, work_by_pipe
 from triptych.model.roofline import Roof, Roofline, Traffic
+from triptych.model.timing import Timing
 from triptych.model.traffic import LEVELS
 
 _WAVEFRONTS = known_counters("shared.load.wavefronts", "shared.store.wavefronts", "shared.atomic.wavefronts")
+SIMULATED = (
+    "Estimates of kernels on NeuronCores are the lengths of simulated timelines, from published costs: not measured."
+)
+"""The note of a launch with a timing."""
 
 
-def place(record: LaunchRecord, chip: Chip) -> Roofline:
+def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roofline:
     """The launch on the chip's roofline.
 
     The headline intensity is FLOPs over the compulsory bytes of DRAM: every 64-byte pair of sectors that the launch
@@ -27,7 +32,8 @@ def place(record: LaunchRecord, chip: Chip) -> Roofline:
     shared memory and of the warp schedulers (or of the NeuronCore's engines and DMA queues). It takes every peak for
     achievable, hit rates of L1 for 0 and a PTX instruction for one of the chip's; it knows nothing of occupancy,
     latency or waves, so a real launch is slower. The overhead is added, not taken as one more roof, because the work
-    starts when the launch has happened.
+    starts when the launch has happened. Of a launch with a `timing`, its machine's timeline, the estimate is that one's
+    length: it has the latencies in it, and says how long each engine was at work.
 
     Raises:
         UsageError: where the launch ran on a machine of another kind than the chip.
@@ -40,11 +46,12 @@ def place(record: LaunchRecord, chip: Chip) -> Roofline:
     work, pipe_notes = work_by_pipe(record.counters, chip)
     flops = sum(row.flops for row in work)
     traffic = _traffic(record, chip, flops)
-    roofs = (*_pipe_roofs(work), *_memory_roofs(traffic), *_engine_roofs(record, chip))
+    roofs = (*_pipe_roofs(work), *_memory_roofs(traffic), *_engine_roofs(record, chip, timing))
     pipe, peak = dominant(work, chip)
     headline = traffic[0]
     ridge_point = peak / headline.bytes_per_s
-    overhead = _overhead(record, chip)
+    overhead = _overhead(record, chip) if timing is None else 0.0
+    longest = (*(roof.seconds for roof in roofs), 0.0 if timing is None else timing.seconds)
     return Roofline(
         chip=chip.name,
         flops=flops,
@@ -54,13 +61,20 @@ def place(record: LaunchRecord, chip: Chip) -> Roofline:
         ridge_point=ridge_point,
         bound="compute" if headline.intensity >= ridge_point else "memory",
         floor_s=max((roof.seconds for roof in roofs if roof.required), default=0.0),
-        estimate_s=overhead + max((roof.seconds for roof in roofs), default=0.0),
+        estimate_s=overhead + max(longest),
         launch_overhead_s=overhead,
         pipe=pipe,
         peak_flops_per_s=peak,
         roofs=roofs,
         traffic=traffic,
-        notes=(*chip.notes, *_target_notes(record, chip), *pipe_notes, *_occupancy_notes(record, chip)),
+        notes=(
+            *chip.notes,
+            *_target_notes(record, chip),
+            *pipe_notes,
+            *_occupancy_notes(record, chip),
+            *(() if timing is None else (SIMULATED,)),
+        ),
+        timing=timing,
     )
 
 
@@ -86,10 +100,21 @@ def _memory_roofs(traffic: tuple[Traffic, ...]) -> tuple[Roof, ...]:
     )
 
 
-def _engine_roofs(record: LaunchRecord, chip: Chip) -> tuple[Roof, ...]:
+def _engine_roofs(record: LaunchRecord, chip: Chip, timing: Timing | None) -> tuple[Roof, ...]:
     """What this program asks of the units that are no pipe of FLOPs, at their peak rates."""
-    roofs = _sm_units(record, chip) if isinstance(chip, GpuChip) else _core_engines(record, chip)
+    if timing is not None:
+        roofs = _busy_engines(record, timing)
+    else:
+        roofs = _sm_units(record, chip) if isinstance(chip, GpuChip) else _core_engines(record, chip)
     return tuple(roof for roof in roofs if roof.amount)
+
+
+def _busy_engines(record: LaunchRecord, timing: Timing) -> Iterator[Roof]:
+    """Each engine for as long as it is at work, whatever the rates of its instructions are."""
+    for name, seconds in timing.busy.items():
+        instructions = record.counters.value(f"instructions.{name}")
+        if seconds > 0:
+            yield Roof(f"{name} engine", f"{name} engine", instructions, "instructions", instructions / seconds)
 
 
 def _sm_units(record: LaunchRecord, chip: GpuChip) -> Iterator[Roof]:

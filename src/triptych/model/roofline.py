@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from triptych.core.counter_table import COUNTER_ROW
 from triptych.core.counters import Counter
+from triptych.model.timing import Timing
 from triptych.model.traffic import Level
 
 LAUNCH_OVERHEAD = "launch overhead"
@@ -67,7 +68,7 @@ class Roofline:
     floor_s: float
     """No program that does this work takes less on this chip."""
     estimate_s: float
-    """The first estimate: the slowest roof at its peak, after the launch overhead."""
+    """The slowest roof at its peak, after the launch overhead; or the length of the launch's timeline."""
     launch_overhead_s: float
     pipe: str
     """The dominant pipe: the one whose FLOPs take longest."""
@@ -77,6 +78,8 @@ class Roofline:
     traffic: tuple[Traffic, ...]
     """Every level of memory, that of the headline first."""
     notes: tuple[str, ...]
+    timing: Timing | None = None
+    """The launch's timeline, where its machine has one (a NeuronCore)."""
 
     def __repr__(self) -> str:
         """The chip, what binds the launch, and the times in seconds."""
@@ -98,12 +101,16 @@ class Roofline:
 
     @property
     def limited_by(self) -> str:
-        """The name of the roof that sets the estimate, or `launch overhead`."""
+        """The name of the roof that sets the estimate, or `launch overhead`; of a timeline its critical path."""
+        if self.timing is not None:
+            return self.timing.limited_by
         return LAUNCH_OVERHEAD if self.limit is None else self.limit.name
 
     @property
     def limited_by_short(self) -> str:
         """The same by its short name."""
+        if self.timing is not None:
+            return self.timing.limited_by
         return LAUNCH_OVERHEAD if self.limit is None else self.limit.short
 
     def at(self, key: str) -> Traffic:
@@ -119,6 +126,8 @@ class Roofline:
             ("ridge_point", "", self.ridge_point),
         ]
         rows += [("roof.<name>", roof.name, roof.seconds) for roof in self.roofs]
+        if self.timing is not None:
+            rows.append(("overlap", "", self.timing.overlap))
         for traffic in self.traffic:
             rows.append(("bytes.<level>", traffic.level.label, traffic.bytes))
             if math.isfinite(traffic.intensity):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
 
-from triptych.core.counters import Counters
+from triptych.core.launches import Account
 from triptych.execution.launch_report import LaunchReport
 
 _RUNS_SHOWN = 6
@@ -18,9 +18,9 @@ def identity(launch: LaunchReport) -> Hashable:
     That is every field of the record, the chip and the remarks: all that a report shows is made of these.
     """
     record, chip = launch.record, launch.chip
-    told = (getattr(record, field.name) for field in fields(record) if field.name != "lines")
+    told = (getattr(record, field.name) for field in fields(record))
     return (
-        *(tuple(value.items()) if isinstance(value, Counters) else value for value in told),
+        *(tuple(value.counters.items()) if isinstance(value, Account) else value for value in told),
         *(chip.name, chip.title, tuple(chip.facts.items()), launch.remarks),
     )
 

@@ -15,9 +15,12 @@ from triptych.core.errors import TriptychError
 from triptych.core.launches import Finding, Line
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
+from triptych.execution.tuning import Tuning
 from triptych.model import Roofline
+from triptych.report.engines import timeline_json
 from triptych.report.facts import facts_json, place_json
 from triptych.report.findings import is_clean
+from triptych.report.tunings import tuning_json
 
 SCHEMA = "triptych.run/1"
 """The document's `schema`: it changes when a reader would have to."""
@@ -25,6 +28,8 @@ CHIPS_SCHEMA = "triptych.chips/1"
 """That of what `triptych chips --json` writes."""
 INSTRUCTIONS_SCHEMA = "triptych.instructions/1"
 """That of what `triptych instructions --json` writes."""
+OPERATORS_SCHEMA = "triptych.operators/1"
+"""That of what `triptych operators --json` writes."""
 
 
 @cache
@@ -42,10 +47,12 @@ def document(
     arguments: Sequence[str],
     exit_status: int,
     error: BaseException | None = None,
+    tunings: Iterable[Tuning] = (),
 ) -> dict[str, Any]:
     """The whole run: the script, its arguments, how it ended, what the checks found, and every launch, in order.
 
-    `error` is the exception that ended the script, a kernel's fault for instance, where one did.
+    `error` is the exception that ended the script, a kernel's fault for instance, where one did; `tunings` are what
+    autotuners chose.
     """
     told = list(launches)
     return {
@@ -56,6 +63,7 @@ def document(
         "clean": is_clean(told),
         "error": None if error is None else _error(error),
         "launches": [launch_json(launch) for launch in told],
+        "tunings": [tuning_json(tuning) for tuning in tunings],
     }
 
 
@@ -73,6 +81,7 @@ def launch_json(launch: LaunchReport) -> dict[str, Any]:
         "counters": _counters(record.counters),
         "model": {} if launch.stopped else _counters(launch.roofline.counters()),
         "roofline": None if launch.stopped else _roofline(launch.roofline),
+        "timeline": None if launch.stopped else timeline_json(launch.timeline),
         "notes": list(launch.notes),
         "lines": [_line(line) for line in record.lines],
         "checks": list(record.checks),
@@ -86,7 +95,7 @@ def _error(error: BaseException) -> dict[str, Any]:
     return {
         "kind": type(error).__name__,
         "message": ours.message if ours is not None else str(error),
-        "hint": ours.hint if ours is not None else None,
+        "hint": ours.hint if ours is not None else "\n".join(getattr(error, "__notes__", ())) or None,
         "file": None if where is None else where.file,
         "line": None if where is None else where.line,
     }

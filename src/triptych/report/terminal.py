@@ -18,8 +18,10 @@ from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
 from triptych.execution.launch_report import LaunchReport
 from triptych.execution.tuning import Tuning
+from triptych.neuron.timeline import Timeline
 from triptych.report.columns import COLUMNS, Column, cells_of, origins
 from triptych.report.counter_views import CounterChoice, counter_views
+from triptych.report.engines import timeline_tables
 from triptych.report.findings import NO_KERNEL, NO_KERNEL_BEFORE_THE_ERROR, checks_that_looked, line_text
 from triptych.report.groups import identity
 from triptych.report.hot_lines import LINE_COLUMNS, ORDER, HotLine, LineColumn, hot_lines
@@ -78,6 +80,7 @@ def report(
         parts += _launch_tables(those, machine, width) if those else []
     parts += tuning_tables(tunings)
     parts += _call_sites(rows)
+    parts += timeline_tables(_timelines(rows))
     parts += _line_tables(hot_lines(launches, lines_per_kernel), width)
     parts += _counter_tables(rows, counters) if counters is not None else []
     parts += _findings(launches)
@@ -128,6 +131,16 @@ def _launch_tables(rows: Sequence[_Row], machine: str, width: int) -> Iterable[R
             )
         yield Text()
         yield table
+
+
+def _timelines(rows: Sequence[_Row]) -> list[tuple[str, Timeline]]:
+    """Of each kernel that has a timeline the first launch's."""
+    found: dict[str, tuple[str, Timeline]] = {}
+    for row in rows:
+        timeline = None if row.launch.stopped else row.launch.timeline
+        if timeline is not None:
+            found.setdefault(row.launch.kernel, (f"{row.launch.kernel} (#{row.label})", timeline))
+    return list(found.values())
 
 
 def _packed(needs: Mapping[Column, int], first_room: int, room: int) -> list[list[Column]]:

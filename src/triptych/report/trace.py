@@ -1,7 +1,7 @@
 """Launches -> a trace in Chrome's trace-event format, which Perfetto and `chrome://tracing` open.
 
 Every time in it is modelled: a launch lasts its estimate, and begins where the one before it ends, on whatever chip
-that ran. So launches never overlap, and gaps, queues and the host's own time are not there to be seen.
+that ran. So launches never overlap, and gaps between them and the host's own time are not there to be seen.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypedDict
 
 from triptych.core.counters import Counter
 from triptych.core.launches import Finding
 from triptych.execution.launch_report import LaunchReport
+from triptych.neuron.isa.hardware import Engine
+from triptych.neuron.timeline import Event as Executed
 from triptych.report.facts import facts_json
 
 Event = dict[str, Any]
@@ -33,7 +36,8 @@ def trace(launches: Iterable[LaunchReport], *, script: str) -> dict[str, Any]:
     A launch is a slice of its estimate, with the launch overhead inside it. Each roof's slice begins after the
     overhead and lasts as long as the roof's work takes at its peak; the longest one ends with the launch. Times are in
     microseconds from the first launch's start. Counters stand in a launch's `args`, by provenance. A launch that a
-    fault stopped is an instant: no time of it is known.
+    fault stopped is an instant: no time of it is known. What a NeuronCore executed has a track for each engine and each
+    DMA queue of a core, with a slice an instruction: its line, what it waited for, whether it is on the critical path.
     """
     chips: dict[str, _Process] = {}
     slices: list[Event] = []
@@ -108,6 +112,30 @@ def _slices(number: int, launch: LaunchReport, process: _Process, start: float) 
         told["counts_towards_floor"] = roof.required
         begin = start + overhead * MICROSECONDS
         yield _slice(f"{roof.name}: {launch.kernel}", begin, roof.seconds, process.place(f"roof: {roof.name}"), told)
+    yield from _instructions(number, launch, process, start)
+
+
+def _instructions(number: int, launch: LaunchReport, process: _Process, start: float) -> Iterator[Event]:
+    """A slice for each instruction of a launch that has a timeline."""
+    timeline = launch.timeline
+    if timeline is None:
+        return
+    events = list(timeline.events())
+    critical = frozenset(timeline.critical_path)
+    for event in events:
+        told: dict[str, Any] = {"launch": number, "where": str(event.where), "waited_for": event.waited_for.value}
+        if event.waited_for_step is not None:
+            other = events[event.waited_for_step]
+            told["waited_for_instruction"] = f"{other.operation} on {other.engine.value}, {other.where}"
+        told["critical_path"] = event.step in critical
+        place = process.place(_queue_of(event))
+        name = f"{event.operation} {Path(event.where.file).name}:{event.where.line}"
+        yield _slice(name, start + event.start * MICROSECONDS, event.end - event.start, place, told)
+
+
+def _queue_of(event: Executed) -> str:
+    queue = f" queue {event.queue}" if event.engine is Engine.DMA else ""
+    return f"core {event.core}: {event.engine.value}{queue}"
 
 
 def _stopped(number: int, launch: LaunchReport, process: _Process, start: float) -> Iterator[Event]:

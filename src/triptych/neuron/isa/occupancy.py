@@ -80,7 +80,7 @@ def _parts(
     for index, instruction in enumerate(program):
         for region in instruction.regions():
             if tensors[region.tensor].space is space:
-                for part in _parts_of(region, tensors):
+                for part in parts_of(region, tensors):
                     first.setdefault(part, index)
                     last[part] = index
     for begin, end in loop_ends(program).items():
@@ -91,14 +91,16 @@ def _parts(
     return first, last
 
 
-def _parts_of(region: Region, tensors: Sequence[Tensor]) -> list[Part]:
+def parts_of(region: Region, tensors: Sequence[Tensor]) -> list[Part]:
     """The blocks that a region lies in; all of them, where it is a view in another dtype or moved by an index."""
     tensor = tensors[region.tensor]
     root = region.tensor if tensor.alias is None else tensor.alias
     count = tensors[root].blocks
+    if count == 1:
+        return [(root, 0)]
     size = tensor.free // count
     low, high = Region(root, region.offset % tensor.free, region.pattern[1:]).bounds
-    if count == 1 or tensor.alias is not None or region.dynamic is not None or low < 0 or high >= tensor.free:
+    if tensor.alias is not None or region.dynamic is not None or low < 0 or high >= tensor.free:
         return [(root, block) for block in range(count)]
     return [(root, block) for block in range(low // size, high // size + 1)]
 

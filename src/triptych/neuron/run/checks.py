@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.checks import INITCHECK, MEMCHECK, OUTPUTCHECK, PSUMCHECK, RACECHECK, RANGECHECK
+from triptych.chips import NeuronChip, load
+from triptych.core.checks import INITCHECK, MEMCHECK, OUTPUTCHECK, PSUMCHECK, RACECHECK, RANGECHECK, TIMECHECK
 from triptych.neuron.isa.functions import FUNCTIONS
 from triptych.neuron.isa.row import Values
 from triptych.neuron.isa.rows.scalar import argument
-from triptych.neuron.isa.trace import Instruction
+from triptych.neuron.isa.trace import Instruction, Trace
 from triptych.neuron.run.buffers import Buffer, Place
 from triptych.neuron.run.definedness import Flags
 from triptych.neuron.run.findings import Findings
+from triptych.neuron.timeline.advice import advice
 
 
 def initcheck(findings: Findings, instruction: Instruction, name: str, defined: Flags | None) -> None:
@@ -89,6 +91,15 @@ def rangecheck(findings: Findings, instruction: Instruction, inputs: Values) -> 
     if outside.any():
         message = f"'{function.name}' of values whose magnitude is outside [{low:.4g}, {high:.4g}]"
         findings.add(RANGECHECK, message, instruction.where)
+
+
+def timecheck(findings: Findings, trace: Trace, steps: Sequence[Sequence[int]]) -> None:
+    """What was executed of a trace, when it has run; the chip is its target's."""
+    chip = load(trace.target)
+    if not findings.wants(TIMECHECK) or not isinstance(chip, NeuronChip):
+        return
+    for finding in advice(trace, steps, chip):
+        findings.keep(finding)
 
 
 def outputcheck(findings: Findings, outputs: Iterable[Buffer]) -> None:

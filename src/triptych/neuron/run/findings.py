@@ -13,7 +13,9 @@ class Findings:
     def __init__(self, checks: frozenset[Check], already: tuple[Finding, ...] = ()) -> None:
         """Begin with those of the trace."""
         self._checks = checks
-        self._found = {(one.check, one.where): one for one in already if CHECKS[one.check] in checks}
+        self._found: dict[tuple[object, ...], Finding] = {
+            (one.check, one.where): one for one in already if CHECKS[one.check] in checks
+        }
 
     def wants(self, check: Check) -> bool:
         """Whether the check is in force; one that is not shall cost nothing."""
@@ -23,6 +25,10 @@ class Findings:
         """Keep the finding of a check in force, unless the check has spoken about the line."""
         assert check in self._checks, check.name
         self._found.setdefault((check.name, where), Finding.of(check, message, where))
+
+    def keep(self, finding: Finding) -> None:
+        """Keep a finding that is complete; several of one check about a line are all kept."""
+        self._found[finding.check, finding.where, finding.message] = finding
 
     def all(self) -> tuple[Finding, ...]:
         """What was found."""

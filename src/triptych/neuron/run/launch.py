@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from triptych.core.checks import Check, in_force
 from triptych.core.errors import ArgumentError, LaunchError, NkiLimitError, PlanError
 from triptych.core.handles import Handle, Storage
-from triptych.core.launches import Finding, Observed
+from triptych.core.launches import Account, Executed, Finding, Observed
 from triptych.core.output import write_output
 from triptych.core.plan import Argument, Launch, LaunchShape, Program
 from triptych.neuron.isa.hardware import Hardware, Space, hardware
@@ -21,7 +21,7 @@ from triptych.neuron.isa.serialise import from_json
 from triptych.neuron.isa.trace import Tensor, Trace
 from triptych.neuron.isa.verify import verify
 from triptych.neuron.run.buffers import Buffer, Marks, Shadow, new_buffer, units
-from triptych.neuron.run.checks import outputcheck
+from triptych.neuron.run.checks import outputcheck, timecheck
 from triptych.neuron.run.findings import Findings
 from triptych.neuron.run.meetings import run_programs
 from triptych.neuron.run.program import ProgramRun
@@ -60,7 +60,16 @@ def run_launch(
         finally:
             write_output("".join(text for run in runs for text in run.printed))
     outputcheck(findings, (shared[index] for index in trace.outputs))
-    return Observed(tally.counters(_launch_counters(trace, shared)), tally.lines(), findings.all())
+    steps = tuple(run.steps for run in runs)
+    timecheck(findings, trace, steps)
+    account = Account.of(tally.counters(_launch_counters(trace, shared)), tally.lines())
+    return Observed(account, findings.all(), Executed(_kept(program), steps))
+
+
+@lru_cache(_CACHED_TRACES)
+def _kept(program: Program) -> Program:
+    """One object for all equal programs, so that the records of many launches hold one text."""
+    return program
 
 
 def _synchronise(shared: Mapping[int, Buffer]) -> None:

@@ -74,6 +74,8 @@ class ProgramRun:
         self._rounds = 0
         self.printed: list[str] = []
         """What it printed."""
+        self.steps: Sequence[int] = range(len(trace.programs[index]))
+        """The index of each instruction in the order in which they are executed, known when it has run."""
 
     def run(self) -> Generator[Meeting, Sequence[Meeting]]:
         """Execute all instructions; a tile is dropped behind the last that names it.
@@ -84,9 +86,11 @@ class ProgramRun:
         rooted = roots(self._trace.tensors, program)
         last, ends = lifetimes(rooted).last, loop_ends(program)
         begins = {end: begin for begin, end in ends.items()}
+        steps: list[int] = []
         at = 0
         while at < len(program):
             instruction = program[at]
+            steps.append(at)
             row = ROWS[instruction.operation]
             following = at + 1
             if row.effect in _LOOPS:
@@ -98,6 +102,8 @@ class ProgramRun:
                 if last[region.tensor] == at and region.tensor not in self._kept:
                     self._buffers.pop(region.tensor, None)
             at = following
+        if ends:
+            self.steps = tuple(steps)
 
     def _loop(
         self, instruction: Instruction, row: Row, at: int, ends: Mapping[int, int], begins: Mapping[int, int]

@@ -76,7 +76,7 @@ def out_of_bounds(name: str, axis: int, low: int, high: int, extent: int) -> Nki
 
 def expand_index(key: object, rank: int, name: str) -> list[object]:
     """One index an axis: `...` and absent trailing axes become full slices."""
-    keys: list[object] = [key] if isinstance(key, list) else sequence(key)
+    keys: list[object] = [key] if isinstance(key, list | Ds) else sequence(key)
     if any(one is None for one in keys):
         raise refuse(f"tensor `{name}`: None makes no new axis in NKI", "use nl.expand_dims")
     dots = [at for at, one in enumerate(keys) if one is Ellipsis]
