@@ -94,7 +94,6 @@ def test_hints_change_nothing(hint: str) -> None:
         ("cvt.rs.f16x2.f32 %r1, %f0, %f1, %r2;", "'cvt.rs.f16x2.f32'"),
         ("max.f32 %f0, %f0, %f1, %f1, %f0;", "takes the operands"),
         ("redux.sync.add.f32 %f0, %f1, -1;", "'redux.sync.add.f32'"),
-        ("isspacep.const %p0, %d0;", "'isspacep.const'"),
         ("min.f32x2 %d0, %d0, %d1;", "'min.f32x2'"),
         ("atom.global.cas.L2::cache_hint.b32 %r0, [%d0], %r1, %r2, %d2;", "'atom.global.cas.L2::cache_hint.b32'"),
     ],

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import triptych as tt
-from triptych.gpu.run.kernel import Kernel, KernelCode
+from triptych.gpu.run.kernel import Kernel, KernelCode, kernel_of
+from triptych.gpu.run.stage import stage_of
 
 SOURCE = r"""
 .version 8.0
@@ -33,7 +34,7 @@ VOTE = "@!%p bra BEHIND; activemask.b32 %w; vote.sync.ballot.b32 %v, %odd, %w;"
 
 @pytest.fixture
 def forms(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The forms that are made or loaded, as they are."""
+    """The forms that are made or loaded, as they are; what an earlier test left in memory is not there."""
     found: list[str] = []
     code: Callable[[Kernel, str], KernelCode] = Kernel.code
 
@@ -41,6 +42,8 @@ def forms(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(form)
         return code(kernel, form)
 
+    kernel_of.cache_clear()
+    stage_of.cache_clear()
     monkeypatch.setattr(Kernel, "code", noted)
     return found
 

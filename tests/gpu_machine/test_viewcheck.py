@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +10,8 @@ import pytest
 import triptych as tt
 from triptych.core.launches import Finding, Severity
 from triptych.core.settings import scope
-from triptych.gpu import launch
 from triptych.gpu.lower.records import StorageRow
-from triptych.gpu.run.storage_table import StorageTable, build_storage_table
+from triptych.gpu.run.storage_table import StorageTable, Views
 
 SOURCE = """
 extern "C" __global__ void fill(float* x, int first, int count) {
@@ -90,13 +88,13 @@ def test_code_looks_for_views_only_where_the_check_is_in_force(
 ) -> None:
     seen: list[set[tuple[int, int]]] = []
 
-    def build(*arguments: Any) -> StorageTable:  # noqa: ANN401  # as what it stands in for
-        table = build_storage_table(*arguments)
+    def run(table: StorageTable, views: Views) -> None:
+        begin(table, views)
         columns = [StorageRow.position(name) for name in ("view_low", "view_high")]
         seen.append({(int(low), int(high)) for low, high in table.rows[:, columns]} - {(0, 0)})
-        return table
 
-    monkeypatch.setattr(launch, "build_storage_table", build)
+    begin = StorageTable.begin
+    monkeypatch.setattr(StorageTable, "begin", run)
     rows = np.zeros((4, 8), np.float32)
     kernels["fill"][1, 32](rows[1], 0, 8)
     kernels["fill"][1, 32](rows, 0, 8)

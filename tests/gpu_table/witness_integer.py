@@ -321,7 +321,7 @@ _WINDOWS = {"param": PARAM_WINDOW, "shared": SHARED_WINDOW, "local": LOCAL_WINDO
 
 
 def isspacep(op: Opcode, a: int) -> tuple[Expected]:
-    """Local, shared and parameter memory lie in windows; all other addresses are global."""
+    """Local, shared and parameter memory lie in windows; all other addresses are global, as there are no constants."""
     inside = [name for name, start in _WINDOWS.items() if start <= a < start + WINDOW_SIZE]
     space = next(iter(op.modifiers)).partition("::")[0]
     return (int(space in inside if space != "global" else not inside),)
@@ -339,8 +339,11 @@ def cvta(op: Opcode, a: int) -> tuple[Expected]:
 
 
 def mapa(op: Opcode, a: int, rank: int) -> tuple[Expected]:
-    """Which bits name a block is the implementation's choice; 254 is a rank that no cluster has."""
-    start = 0 if op.has("shared::cluster") else SHARED_WINDOW
+    """Which bits name a block is the implementation's choice; 254 is a rank that no cluster has.
+
+    The lower half of a generic address of shared memory is the place there.
+    """
+    start = 0 if op.has("shared::cluster") or op.type == "u32" else SHARED_WINDOW
     named = min(rank, 254) if 0 <= a - start < WINDOW_SIZE else 254
     return (start + (named + 1 << 24) + (a - start) % (1 << 24),)
 

@@ -28,13 +28,13 @@ OF_CLUSTERS = frozenset((Effect.CLUSTER_ARRIVAL, Effect.CLUSTER_WAIT))
 WITH_TESTS_OF_THEIR_OWN = frozenset(
     (
         Effect.LOAD_FRAGMENT, Effect.STORE_FRAGMENT, Effect.MBARRIER, Effect.MBARRIER_REMOTE, Effect.MBARRIER_TEST,
-        Effect.MBARRIER_COPIES, Effect.COMMIT_BULK, Effect.AWAIT_BULK,
+        Effect.MBARRIER_COPIES, Effect.COMMIT_BULK, Effect.AWAIT_BULK, Effect.STACK,
         *(effect for effect in Effect if effect.completes or effect.copies_boxes), Effect.COPY_MAP, Effect.STORE_FIELD,
         Effect.MULTIPLY_GROUP, Effect.FENCE_PRODUCTS, Effect.COMMIT_PRODUCTS, Effect.AWAIT_PRODUCTS,
     )
 )  # fmt: skip
 """`tests/gpu_differential`: `test_wmma.py`, `test_wgmma.py`, `test_mbarriers.py`, `test_bulk_copies.py`,
-`test_tensor_copies.py`."""
+`test_tensor_copies.py`, `test_stack.py`."""
 OF_LATER_TARGETS = frozenset((Effect.STORE_MATRIX,))
 """They are of sm_80."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.checks import ASYNCCHECK, VIEWCHECK, Check, in_force
-from triptych.core.errors import ArgumentError, LaunchError
+from triptych.core.errors import ArgumentError
 from triptych.core.handles import Storage
 from triptych.core.launches import Observed
 from triptych.core.output import write_output
@@ -18,15 +18,12 @@ from triptych.core.settings import settings
 from triptych.gpu.check import find_all
 from triptych.gpu.check.faults import raise_first_fault
 from triptych.gpu.check.viewcheck import NO_VIEWS, passed_views
-from triptych.gpu.hardware import GRID_WORKSPACE, LOCAL_BYTES, WARP_SIZE
-from triptych.gpu.run.counting import count_launch
-from triptych.gpu.run.geometry import Geometry
+from triptych.gpu.hardware import GRID_WORKSPACE, WARP_SIZE
+from triptych.gpu.run.counting import account_of
 from triptych.gpu.run.kernel import Kernel, kernel_of
-from triptych.gpu.run.module import Parameter
-from triptych.gpu.run.passed import passed_arrays, passed_nulls
 from triptych.gpu.run.printed_text import PrintedText
-from triptych.gpu.run.slots import HELD_BYTES, slot_bytes
-from triptych.gpu.run.storage_table import build_storage_table
+from triptych.gpu.run.stage import Stage, stage_of
+from triptych.gpu.run.storage_table import Region
 from triptych.gpu.run.variables import DeviceMemory, grid_workspace
 from triptych.gpu.run.worker import LaunchState
 from triptych.gpu.run.workers import run_workers
@@ -65,99 +62,56 @@ def run_launch(
     now = settings()
     numerics, watches = now.tensor_numerics, ASYNCCHECK in checks
     kernel = kernel_of(program.text, launch.entry, warps_in_rows=warps_in_rows, numerics=numerics, watches=watches)
-    geometry = _geometry(kernel, launch)
-    parameters = pack_parameters(kernel, launch.arguments)
+    stage = stage_of(kernel, launch.shape, now.stack_bytes, resident_blocks)
     device = device or DeviceMemory()
     variables = device.variables_of(kernel.gpu_module)
     workspace = grid_workspace() if launch.cooperative else {}
     heap = device.heap(now.heap_bytes) if kernel.facts.uses_heap else device.heap_in_use()
-    views = passed_views(launch) if VIEWCHECK in checks else NO_VIEWS
-    table = build_storage_table({**memory, **variables.memory, **workspace}, parameters, views, heap)
+    regions = Region.of(memory), variables.region, *((Region.of(workspace),) if workspace else ())
+    table = stage.table(regions, heap, passed_views(launch) if VIEWCHECK in checks else NO_VIEWS)
+    pack_parameters(stage, launch.arguments, table.parameters)
     state = LaunchState(
-        geometry=geometry,
+        launch=launch,
+        geometry=stage.geometry,
         table=table,
-        parameters=parameters,
-        symbols=variables.addresses,
+        symbols=variables.place,
         budget=now.budget,
-        most_held=_most_held(kernel, geometry, resident_blocks, cooperative=launch.cooperative),
-        argument_of=passed_arrays(launch),
-        null_arguments=passed_nulls(launch),
-        grid_workspace=GRID_WORKSPACE if launch.cooperative else 0,
+        most_held=stage.most_held,
+        grid_workspace=GRID_WORKSPACE if workspace else 0,
         heap=heap,
         printed=PrintedText(now.printf_bytes),
     )
     try:
         with reporting(launch.entry) as report:
-            workers = run_workers(kernel, state, 1 if kernel.facts.order_matters else now.workers, report)
+            workers = run_workers(stage, state, 1 if kernel.facts.order_matters else now.workers, report)
     finally:
         write_output(state.printed.collect(state.last_block))
     raise_first_fault(kernel, state, workers)
-    counters, lines = count_launch(kernel.facts.counting, workers, table)
-    return Observed(counters, lines, find_all(checks, kernel, state, workers))
+    seen = Observed(account_of(kernel.facts.counting, workers, table), find_all(checks, kernel, state, workers))
+    stage.keep(state, workers)
+    return seen
 
 
-def _geometry(kernel: Kernel, launch: Launch) -> Geometry:
-    """The launch's shape, with the memory of a block and of a thread.
-
-    Raises:
-        LaunchError: the stack of a thread would be larger than its local memory may be.
-    """
-    cluster = kernel.entry.required_cluster or launch.cluster
-    layout = kernel.facts.layout
-    local_bytes = layout.local_bytes
-    if layout.has_recursion:
-        local_bytes += -(-settings().stack_bytes // 16) * 16
-    if local_bytes > LOCAL_BYTES:
-        raise LaunchError(
-            f"kernel {launch.entry} would need {local_bytes} bytes of local memory a thread with its stack; the limit"
-            f" is {LOCAL_BYTES}",
-            hint="set TRIPTYCH_STACK_BYTES to less",
-        )
-    return Geometry(
-        launch.grid, launch.block, layout.total_shared_bytes(launch.shared_bytes), local_bytes,
-        cluster, explicit_cluster=kernel.entry.required_cluster is not None or cluster != (1, 1, 1),
-    )  # fmt: skip
-
-
-def _most_held(kernel: Kernel, geometry: Geometry, resident: int | None, *, cooperative: bool) -> int:
-    """How many blocks of a launch may be held at once.
-
-    Raises:
-        LaunchError: a cooperative launch needs more memory to hold all its blocks than there is for that.
-    """
-    room = max(1, HELD_BYTES // slot_bytes(kernel, geometry))
-    if cooperative and geometry.blocks > room:
-        raise LaunchError(
-            f"kernel {kernel.entry.name}: the machine has memory to hold {room} of its blocks at once; a cooperative"
-            f" launch needs all {geometry.blocks}",
-            hint="launch fewer blocks and loop over the work",
-        )
-    most, whole = min(room, geometry.blocks if resident is None else resident), geometry.cluster_size
-    return min(geometry.blocks, max(1, most // whole) * whole)
-
-
-def pack_parameters(kernel: Kernel, arguments: Sequence[Argument]) -> NDArray[np.uint8]:
-    """The kernel's parameter block.
+def pack_parameters(stage: Stage, arguments: Sequence[Argument], block: bytearray) -> None:
+    """Writes the kernel's parameter block.
 
     Raises:
         ArgumentError: the number or the size of the arguments does not fit.
     """
+    data = tuple(map(bytes_of, arguments))
+    if tuple(map(len, data)) != stage.sizes:
+        raise _wrong_size(stage.kernel, data)
+    stage.packing.pack_into(block, 0, *data)
+
+
+def _wrong_size(kernel: Kernel, data: Sequence[bytes]) -> ArgumentError:
+    """The error of arguments, from what each would have a device see."""
     parameters = kernel.entry.parameters
-    if len(arguments) != len(parameters):
-        raise ArgumentError(f"kernel {kernel.entry.name} takes {len(parameters)} arguments, not {len(arguments)}")
-    layout = kernel.facts.layout
-    block = np.zeros(max(layout.parameter_bytes, 8), np.uint8)
-    for index, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
-        data = bytes_of(argument)
-        if len(data) != parameter.size:
-            raise _wrong_size(kernel, index, parameter, len(data))
-        offset = layout.parameters[parameter.name]
-        block[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
-    return block
-
-
-def _wrong_size(kernel: Kernel, index: int, parameter: Parameter, size: int) -> ArgumentError:
+    if len(data) != len(parameters):
+        return ArgumentError(f"kernel {kernel.entry.name} takes {len(parameters)} arguments, not {len(data)}")
+    pairs = enumerate(zip(parameters, data, strict=True))
+    index, (parameter, given) = next((i, pair) for i, pair in pairs if pair[0].size != len(pair[1]))
     return ArgumentError(
-        f"kernel {kernel.entry.name}: argument {index} has {size} bytes;"
+        f"kernel {kernel.entry.name}: argument {index} has {len(given)} bytes;"
         f" parameter {parameter.name} takes {parameter.size}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 from triptych.core.checks import ASYNCCHECK, SYNCCHECK, VIEWCHECK, Check
 from triptych.core.launches import Finding
@@ -24,5 +25,9 @@ def find_all(
     checks: frozenset[Check], kernel: Kernel, state: LaunchState, workers: Sequence[Worker]
 ) -> tuple[Finding, ...]:
     """What the checks in force have seen."""
-    finders = (finder for check, several in FINDERS.items() if check in checks for finder in several)
-    return tuple(finding for finder in finders for finding in finder(kernel, state, workers))
+    return tuple(finding for finder in _finders(checks) for finding in finder(kernel, state, workers))
+
+
+@cache
+def _finders(checks: frozenset[Check]) -> tuple[Finder, ...]:
+    return tuple(finder for check, several in FINDERS.items() if check in checks for finder in several)

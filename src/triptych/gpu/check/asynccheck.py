@@ -73,6 +73,8 @@ class _Seen:
 
 def find(kernel: Kernel, state: LaunchState, workers: Sequence[Worker]) -> Iterator[Finding]:
     """A finding for each kind of hazard between two lines: that of the lowest block."""
+    if kernel.watched is None:
+        return
     seen = [_Seen.of(row, worker) for worker in workers for row in worker.hazards[: worker.context.hazard_count]]
     told: set[object] = set()
     for one in sorted(seen, key=lambda one: (one.block, one.site, one.other, one.kind)):

@@ -19,7 +19,7 @@ from triptych.gpu.lower.records import Context, FaultKind
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.standstill import describe_standstill
 from triptych.gpu.run.worker import LaunchState, Worker
-from triptych.gpu.syntax.ast import Instruction
+from triptych.gpu.syntax.ast import Instruction, line_of
 
 
 def raise_first_fault(kernel: Kernel, state: LaunchState, workers: Sequence[Worker]) -> None:
@@ -66,7 +66,7 @@ def _host_call(kernel: Kernel, _: LaunchState, worker: Worker, by: Culprit) -> K
     assert worker.host is not None
     fault = worker.host.fault
     assert fault is not None
-    instruction = kernel.instruction_at(worker.context.fault_line)
+    instruction = kernel.instruction_at(worker.context.fault_place)
     here = None if instruction is None else instruction.where
     asserted = fault.error is AssertionFailure
     return fault.error(
@@ -87,10 +87,10 @@ Description = tuple[type[KernelFault], str, str]
 
 
 def _at_instruction(describe: Callable[[Context, Culprit, Instruction | None, int], Description]) -> Teller:
-    """Tells a fault whose place is a PTX line by what `describe` says of it."""
+    """Tells a fault whose place is an instruction's by what `describe` says of it."""
 
     def tell(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> KernelFault:
-        instruction = kernel.instruction_at(worker.context.fault_line)
+        instruction = kernel.instruction_at(worker.context.fault_place)
         kind, message, hint = describe(worker.context, by, instruction, state.budget)
         return kind(
             f"kernel {kernel.entry.name}: {message}",
@@ -132,7 +132,7 @@ def _barrier_threads(context: Context, by: Culprit, instruction: Instruction | N
 def _barrier_mismatch(context: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:
     message = f"{_opcode(instruction)} waits for another number of threads than the barrier does since"
     hint = "give the same number everywhere, or use another barrier"
-    return BarrierMisuse, f"{message} PTX line {context.fault_detail}, {by}", hint
+    return BarrierMisuse, f"{message} PTX line {line_of(context.fault_detail)}, {by}", hint
 
 
 def _cluster_arrival(_: Context, by: Culprit, instruction: Instruction | None, __: int) -> Description:

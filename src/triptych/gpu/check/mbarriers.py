@@ -49,17 +49,9 @@ def fault(kernel: Kernel, _: LaunchState, worker: Worker, by: Culprit) -> Barrie
     context = worker.context
     site = site_of(kernel, worker)
     wrong, hint = WRONG[FaultKind(context.fault_kind)]
-    instruction = site.instruction.instruction
     address = context.fault_address & 0xFFFF_FFFF_FFFF_FFFF
-    lines = [
+    what = (
         f"kernel {kernel.entry.name}: the mbarrier at address {address:#x} of {site.space} memory"
-        f" {wrong(MbarrierState.of(context.fault_detail & 0xFFFF_FFFF_FFFF_FFFF))}",
-        f"  {by}",
-        f"  instruction {instruction.opcode}, PTX line {instruction.line}",
-    ]
-    if instruction.where.text:
-        lines.append(f"  {instruction.where.text}")
-    return BarrierMisuse(
-        "\n".join(lines), where=instruction.where, hint=hint, frames=instruction.frames, kernel=kernel.entry.name,
-        thread=by.thread, block=by.block,
-    )  # fmt: skip
+        f" {wrong(MbarrierState.of(context.fault_detail & 0xFFFF_FFFF_FFFF_FFFF))}"
+    )
+    return by.fault(BarrierMisuse, what, hint, kernel.entry.name, site.instruction.instruction)

@@ -35,18 +35,10 @@ def fault(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> Me
     size, wrong = context.fault_size, WRONG[FaultKind(context.fault_kind)]
     address = context.fault_address & 0xFFFF_FFFF_FFFF_FFFF
     reason, allocation = wrong.reason(kernel, state, address, size)
-    instruction = site.instruction.instruction
-    lines = [
-        f"Invalid __{site.space}__ {_VERBS[site.kind]} of size {size} bytes in kernel {kernel.entry.name}",
-        f"  {by}",
-        f"  address {address:#x} {reason}",
-        f"  instruction {instruction.opcode}, PTX line {instruction.line}",
-    ]
-    if instruction.where.text:
-        lines.append(f"  {instruction.where.text}")
-    return MemoryFault(
-        "\n".join(lines), where=instruction.where, hint=wrong.hint(kernel, state, address), frames=instruction.frames,
-        kernel=kernel.entry.name, thread=by.thread, block=by.block,
+    what = f"Invalid __{site.space}__ {_VERBS[site.kind]} of size {size} bytes in kernel {kernel.entry.name}"
+    return by.fault(
+        MemoryFault, what, wrong.hint(kernel, state, address),
+        kernel.entry.name, site.instruction.instruction, place=f"address {address:#x} {reason}",
         memory=MemoryAccess(site.kind, site.space.name, address, size, None if allocation is None else allocation.name),
     )  # fmt: skip
 

@@ -25,6 +25,8 @@ _HINTS = {
 def find(kernel: Kernel, state: LaunchState, workers: Sequence[Worker]) -> Iterator[Finding]:
     """A finding for each line with an instruction whose lanes did not keep to its mask: the first thread's."""
     layout = kernel.facts.counts
+    if not layout.namings:
+        return
     places = slice(layout.misuse(0), layout.misuse(layout.namings))
     if not any(worker.counts[places].any() for worker in workers):
         return

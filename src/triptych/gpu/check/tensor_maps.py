@@ -77,14 +77,5 @@ def fault(kernel: Kernel, _: LaunchState, worker: Worker, by: Culprit) -> Tensor
     context = worker.context
     instruction = site_of(kernel, worker).instruction.instruction
     wrong, hint = _describe(context.fault_detail, context.fault_size)
-    lines = [
-        f"kernel {kernel.entry.name}: the tensor map at address {context.fault_address:#x} {wrong}",
-        f"  {by}",
-        f"  instruction {instruction.opcode}, PTX line {instruction.line}",
-    ]
-    if instruction.where.text:
-        lines.append(f"  {instruction.where.text}")
-    return TensorMapMisuse(
-        "\n".join(lines), where=instruction.where, hint=hint, frames=instruction.frames, kernel=kernel.entry.name,
-        thread=by.thread, block=by.block,
-    )  # fmt: skip
+    what = f"kernel {kernel.entry.name}: the tensor map at address {context.fault_address:#x} {wrong}"
+    return by.fault(TensorMapMisuse, what, hint, kernel.entry.name, instruction)

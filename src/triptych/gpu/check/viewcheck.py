@@ -7,7 +7,8 @@ storage (`lower/scheduling/services.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from triptych.core.checks import VIEWCHECK
 from triptych.core.handles import Handle, Storage
@@ -17,40 +18,52 @@ from triptych.core.plan import Launch, handles_in
 from triptych.gpu.lower.analysis.memory_sites import MemorySite
 from triptych.gpu.lower.records import Site
 from triptych.gpu.run.kernel import Kernel
+from triptych.gpu.run.storage_table import Views
 from triptych.gpu.run.worker import LaunchState, Worker
 
 _VERBS = {"load": "reads", "store": "writes", "atomic": "changes"}
 
 
-NO_VIEWS: Mapping[Storage, tuple[int, int]] = {}
+NO_VIEWS: Views = {}
 """What a launch passes at which nobody looks."""
 
 
-def passed_views(launch: Launch) -> Mapping[Storage, tuple[int, int]]:
+def passed_views(launch: Launch) -> Views:
     """The first address and the end of what the launch passes of each storage of which it passes a part alone."""
-    found: dict[Storage, tuple[int, int]] = {}
+    found: dict[int, tuple[Storage, int, int]] = {}
     for argument in launch.arguments:
         for handle in handles_in(argument):
-            low, high = _reach(handle)
-            known = found.get(handle.storage, (low, high))
-            found[handle.storage] = min(low, known[0]), max(high, known[1])
-    return {storage: view for storage, view in found.items() if view != (storage.address, storage.end)}
+            storage, (low, high) = handle.storage, _reach(handle)
+            known = found.get(storage.address)
+            if known is not None:
+                low, high = min(low, known[1]), max(high, known[2])
+            found[storage.address] = storage, low, high
+    return {one: (low, high) for one, low, high in found.values() if low != one.address or high != one.end}
 
 
 def _reach(handle: Handle) -> tuple[int, int]:
     """The first address and the end of a view's elements; an empty view says nothing of where it may be reached."""
-    if handle.size == 0:
+    if 0 in handle.shape:
         return handle.storage.address, handle.storage.end
-    steps = [(extent - 1) * stride for extent, stride in zip(handle.shape, handle.strides, strict=True)]
-    low = handle.data_ptr() + sum(step for step in steps if step < 0)
-    return low, handle.data_ptr() + sum(step for step in steps if step > 0) + handle.dtype.bytes
+    before, behind = _span(handle.shape, handle.strides)
+    start = handle.storage.address + handle.offset
+    return start + before, start + behind + handle.dtype.bytes
+
+
+@lru_cache(maxsize=4096)
+def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
+    """Bytes from the first element to the lowest one, and to the highest."""
+    steps = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
 
 
 def find(kernel: Kernel, state: LaunchState, workers: Sequence[Worker]) -> Iterator[Finding]:
     """A finding for each line that left a view."""
     column = Site.position("left_view")
     told: set[object] = set()
-    for number, site in enumerate(kernel.analysis.sites if any(w.sites[:, column].any() for w in workers) else ()):
+    if not state.table.views or not any(worker.sites[:, column].any() for worker in workers):
+        return
+    for number, site in enumerate(kernel.analysis.sites):
         addresses = [int(worker.sites[number, column]) for worker in workers if worker.sites[number, column]]
         instruction = site.instruction.instruction
         place = instruction.where, instruction.frames, site.kind

@@ -36,17 +36,7 @@ def fault(kernel: Kernel, _: LaunchState, worker: Worker, by: Culprit) -> Warpgr
     context = worker.context
     instruction = site_of(kernel, worker).instruction.instruction
     wrong, hint = _WRONG[DescriptorFault(context.fault_detail)]
-    lines = [
-        f"kernel {kernel.entry.name}: {wrong}",
-        f"  {by}",
-        f"  instruction {instruction.opcode}, PTX line {instruction.line}",
-    ]
-    if instruction.where.text:
-        lines.append(f"  {instruction.where.text}")
-    return WarpgroupMisuse(
-        "\n".join(lines), where=instruction.where, hint=hint, frames=instruction.frames, kernel=kernel.entry.name,
-        thread=by.thread, block=by.block,
-    )  # fmt: skip
+    return by.fault(WarpgroupMisuse, f"kernel {kernel.entry.name}: {wrong}", hint, kernel.entry.name, instruction)
 
 
 def find(kernel: Kernel, _: LaunchState, workers: Sequence[Worker]) -> Iterator[Finding]:
@@ -55,7 +45,7 @@ def find(kernel: Kernel, _: LaunchState, workers: Sequence[Worker]) -> Iterator[
     for one in kernel.facts.unordered:
         if not _was_reached(kernel, one.block, workers):
             continue
-        here, other = kernel.instruction_at(one.line), kernel.instruction_at(one.other)
+        here, other = kernel.instruction_at(one.place), kernel.instruction_at(one.other)
         assert here is not None
         assert other is not None
         place = one.disorder, here.where, here.frames

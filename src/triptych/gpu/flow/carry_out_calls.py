@@ -14,6 +14,7 @@ from triptych.gpu.flow.find_functions import Call, refuse
 from triptych.gpu.flow.graph import instruction_effect
 from triptych.gpu.flow.write_function import BACK, FRAME, STACK, FunctionWriter, Joined, entry_label, return_register
 from triptych.gpu.isa import spaces
+from triptych.gpu.isa.binding import STACK_USED
 from triptych.gpu.isa.calls import BAD_POINTER, HOST_FUNCTIONS
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.types import TYPES
@@ -45,6 +46,8 @@ class CallCarrier(FunctionWriter):
         """Rewrites it."""
         super().__init__(joined, function)
         self.tail: list[Statement] = []
+        body = (i for i in function.body or () if isinstance(i, Instruction))
+        self.keeps_stack = any(instruction_effect(i).on_stack for i in body)
         self._rewrite()
 
     # Statements -------------------------------------------------------------------------------------------------
@@ -78,6 +81,8 @@ class CallCarrier(FunctionWriter):
         if not self.is_kernel:
             name = self.function.name
             self.statements.append(Label(f"{name}::&exit", self.function.line))
+            if self.keeps_stack:  # what it allocated is free again
+                self._add("mov.u64", Register(STACK_USED), Register(self._register("stack", "b64")))
             callers = Group(tuple(Symbol(label) for label in self.joined.callers[name]))
             self._add("brx.idx", Register(return_register(name)), callers)
         return (*self.statements, *self.tail)
@@ -90,6 +95,8 @@ class CallCarrier(FunctionWriter):
         if self.joined.calls.is_recursive(name, name):  # the stack must reach to the end of its frame
             last = Address(FRAME, self.frame.bytes - 1)
             self._add("ld.param::func.u8", Register(self._register("last", "b16")), last)
+        if self.keeps_stack:
+            self._add("mov.u64", Register(self._register("stack", "b64")), Register(STACK_USED))
         self._find_locals()
 
     def _find_locals(self) -> None:

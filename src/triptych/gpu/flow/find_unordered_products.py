@@ -38,10 +38,10 @@ class UnorderedProduct:
     register: str
     block: int
     """The instruction's."""
-    line: int
-    """Of the instruction in PTX; of what is unfenced, the multiplication's."""
+    place: int
+    """`Instruction.place` of the instruction; of what is unfenced, the multiplication's."""
     other: int
-    """The multiplication's line; of what is unfenced, that of the instruction that wrote the register."""
+    """The multiplication's place; of what is unfenced, that of the instruction that wrote the register."""
 
 
 @dataclass(slots=True)
@@ -49,11 +49,11 @@ class _State:
     """What may be so at a place of the program."""
 
     pending: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
-    """By register and line of a multiplication: the groups committed since it was issued, 0 before its own is."""
+    """By register and place of a multiplication: the groups committed since it was issued, 0 before its own is."""
     read_only: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     """Those of them that are registers of A."""
     unfenced: dict[str, int] = field(default_factory=dict[str, int])
-    """By register: the line that wrote it since the last fence."""
+    """By register: the place of what wrote it since the last fence."""
 
     def copy(self) -> _State:
         return _State(dict(self.pending), set(self.read_only), dict(self.unfenced))
@@ -86,7 +86,7 @@ def find_unordered_products(
         state = entry.copy()
         for instruction in bound[block]:
             for one in _step(state, instruction, tracked, block):
-                found.setdefault((one.disorder, one.line, one.other), one)
+                found.setdefault((one.disorder, one.place, one.other), one)
         for following in graph.successors[block]:
             if following == graph.exit:
                 continue
@@ -95,7 +95,7 @@ def find_unordered_products(
                 states[following] = state.copy()
             if known is None or known.join(state):
                 waiting.append(following)
-    return tuple(sorted(found.values(), key=lambda one: (one.line, one.other)))
+    return tuple(sorted(found.values(), key=lambda one: (one.place, one.other)))
 
 
 def _registers_of_a(product: BoundInstruction) -> frozenset[str]:
@@ -124,36 +124,36 @@ def _step(
 
 def _multiply(state: _State, product: BoundInstruction, block: int) -> Iterator[UnorderedProduct]:
     """Accumulators may be those of a multiplication before: such are done one after the other."""
-    line, a = product.instruction.line, _registers_of_a(product)
+    place, a = product.instruction.place, _registers_of_a(product)
     for name, issued in state.pending:
         if name in a and (name, issued) not in state.read_only:
-            yield UnorderedProduct(Disorder.READ, name, block, line, issued)
+            yield UnorderedProduct(Disorder.READ, name, block, place, issued)
     for name in sorted(product.defines | a):
         if name in state.unfenced:
-            yield UnorderedProduct(Disorder.UNFENCED, name, block, line, state.unfenced.pop(name))
+            yield UnorderedProduct(Disorder.UNFENCED, name, block, place, state.unfenced.pop(name))
     for name in product.defines | a:
-        state.pending[name, line] = 0
-    state.read_only |= {(name, line) for name in a - product.defines}
+        state.pending[name, place] = 0
+    state.read_only |= {(name, place) for name in a - product.defines}
 
 
 def _touch(
     state: _State, instruction: BoundInstruction, tracked: set[str], block: int
 ) -> Iterator[UnorderedProduct]:  # fmt: skip
-    line, copies = instruction.instruction.line, _copies_of(instruction)
+    place, copies = instruction.instruction.place, _copies_of(instruction)
     by_register: Mapping[str, list[tuple[str, int]]] = {
         name: [key for key in state.pending if key[0] == name] for name in instruction.uses | instruction.defines
     }
     for name in instruction.uses - copies.keys():
         for key in by_register[name]:
             if key not in state.read_only:
-                yield UnorderedProduct(Disorder.READ, name, block, line, key[1])
+                yield UnorderedProduct(Disorder.READ, name, block, place, key[1])
     for name in instruction.defines:
         for key in by_register[name]:
             if not copies:
-                yield UnorderedProduct(Disorder.WRITTEN, name, block, line, key[1])
+                yield UnorderedProduct(Disorder.WRITTEN, name, block, place, key[1])
             del state.pending[key]
         if name in tracked:
-            state.unfenced[name] = line
+            state.unfenced[name] = place
     for source, targets in copies.items():
         for target in targets:
             for _, issued in by_register[source]:

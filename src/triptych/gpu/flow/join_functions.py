@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from triptych.gpu.flow.build_blocks import build_blocks
 from triptych.gpu.flow.call_frames import Frame, lay_out_frame
 from triptych.gpu.flow.carry_out_calls import CallCarrier
-from triptych.gpu.flow.find_functions import CallGraph, code_addresses, find_functions
+from triptych.gpu.flow.find_functions import CallGraph, code_addresses, find_functions, refuse
 from triptych.gpu.flow.find_liveness import Liveness
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks, instruction_effect
 from triptych.gpu.flow.order_graph import OrderedGraph, order_blocks
@@ -30,7 +30,7 @@ class JoinedKernel:
     function: Function
     """With all registers and shared variables."""
     ordered: OrderedGraph
-    has_recursion: bool
+    has_stack: bool
     """Whether how much local memory a thread needs is not known."""
 
 
@@ -41,7 +41,7 @@ def join_functions(module: Module, kernel: Function) -> JoinedKernel:
         UnsupportedFeature: it calls what is nowhere defined, or in a way that is not supported.
     """
     if not _names_functions(module, kernel):
-        return JoinedKernel(kernel, order_blocks(build_blocks(kernel)), has_recursion=False)
+        return JoinedKernel(kernel, order_blocks(build_blocks(kernel)), has_stack=_find_stack(kernel) is not None)
     calls = find_functions(module, kernel)
     parts = [*calls.functions.values(), kernel]
     frames = {function.name: lay_out_frame(function, calls) for function in parts}
@@ -57,7 +57,15 @@ def join_functions(module: Module, kernel: Function) -> JoinedKernel:
         variables=_join_variables(calls, frames),
         body=tuple(statement for body in (bodies[-1], *bodies[:-1]) for statement in body),
     )
-    return JoinedKernel(whole, _concatenate(graphs), calls.has_recursion)
+    allocating = next(filter(None, map(_find_stack, parts)), None)
+    if allocating is not None and calls.has_recursion:
+        raise refuse(allocating, "is not supported in a kernel whose functions call themselves")
+    return JoinedKernel(whole, _concatenate(graphs), calls.has_recursion or allocating is not None)
+
+
+def _find_stack(function: Function) -> Instruction | None:
+    """The first instruction that looks at the stack."""
+    return next((i for i in function.body or () if isinstance(i, Instruction) and instruction_effect(i).on_stack), None)
 
 
 def _names_functions(module: Module, kernel: Function) -> bool:

@@ -23,6 +23,7 @@ Where a section of the PTX ISA manual stands:
             hints.py (fences)
     9.7.14  tensor/wmma.py; tensor/products.py (`mma`); tensor/matrices.py (`ldmatrix`, `stmatrix`, `movmatrix`)
     9.7.15  tensor/wgmma.py
+    9.7.17  memory/stack.py
     9.7.18  arithmetic/video.py
     9.7.19  control.py (`trap`); hints.py (`nanosleep` …)
     10      special_registers.py, which holds no rows of this table
@@ -48,7 +49,7 @@ from triptych.gpu.isa.arithmetic import (
 )
 from triptych.gpu.isa.asynchronous import bulk, mbarrier, tensor_copy
 from triptych.gpu.isa.effects import Effect, Observation
-from triptych.gpu.isa.memory import accesses, atomics, movement
+from triptych.gpu.isa.memory import accesses, atomics, movement, stack
 from triptych.gpu.isa.spaces import SPACES, Space
 from triptych.gpu.isa.table import TABLE, Form, OperandSlot, Pipe, Row, find_form
 from triptych.gpu.isa.tensor import matrices, products, wgmma, wmma
@@ -80,6 +81,7 @@ MODULES = (
     wmma,
     matrices,
     wgmma,
+    stack,
     video,
     hints,
 )

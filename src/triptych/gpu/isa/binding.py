@@ -10,7 +10,7 @@ from triptych.gpu.isa.calls import HOST_FUNCTIONS, HostFunction, is_host_call
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.special_registers import RESERVED_SHARED
 from triptych.gpu.isa.table import Form, OperandSlot, find_form
-from triptych.gpu.isa.types import B64, B128, U32, ScalarType
+from triptych.gpu.isa.types import B64, B128, PRED, TYPES, U32, U64, ScalarType
 from triptych.gpu.syntax.ast import (
     Address,
     AddressList,
@@ -18,6 +18,7 @@ from triptych.gpu.syntax.ast import (
     Group,
     Instruction,
     Integer,
+    Module,
     Not,
     Operand,
     Pair,
@@ -26,11 +27,14 @@ from triptych.gpu.syntax.ast import (
     Symbol,
     Vector,
 )
+from triptych.gpu.syntax.variables import size_of
 
 CARRY = "%cc.cf"
 """The carry flag of extended-precision arithmetic (PTX manual, 9.7.2): a register that rows imply."""
+STACK_USED = "%stack.used"
+"""How many bytes of its stack a thread uses, 0 at first: another."""
 
-
+_NOTHING: Mapping[str, str] = {}
 _HALVES = ("#low", "#high")
 """What the names of a 128-bit register's halves end with: all behind binding knows such a register by these alone."""
 
@@ -39,7 +43,7 @@ def with_implied_registers(function: Function) -> Function:
     """The function with the registers declared that its instructions may imply, and the halves of 128-bit ones."""
     wide = (name for name, kind in function.registers.items() if kind == B128.name)
     halves = {name + half: B64.name for name in wide for half in _HALVES}
-    return replace(function, registers={**function.registers, **halves, CARRY: "pred"})
+    return replace(function, registers={**function.registers, **halves, CARRY: "pred", STACK_USED: "u64"})
 
 
 def whole_register(name: str) -> str:
@@ -55,6 +59,8 @@ class Bound:
     type: ScalarType
     is_address: bool = False
     may_be_packed: bool = False
+    added: bool = False
+    """Whether the row asks for it, and no text says it."""
 
 
 _ALL_LANES = Bound(Integer(-1), U32)
@@ -186,8 +192,28 @@ def _elements(operand: Operand, slot: OperandSlot, form: Form) -> Iterator[Bound
         yield Bound(operand, kind, slot.is_address, slot.may_be_packed)
 
 
-def bind(instruction: Instruction) -> BoundInstruction:
+def _has_type(operand: Operand | None, t: ScalarType, declared: Mapping[str, str]) -> bool:
+    """Whether it is a register of a type's size, or a predicate where that is the type."""
+    if isinstance(operand, Not):
+        return t is PRED
+    own = TYPES.get(declared.get(operand.name, "")) if isinstance(operand, Register) else None
+    return own is not None and own.bits == t.bits
+
+
+def constants_of(module: Module) -> tuple[Bound, ...]:
+    """The address and the size of each constant of a module."""
+    constants = (variable for variable in module.variables.values() if variable.space == "const")
+    both = ((Symbol(variable.name), Integer(size_of(variable))) for variable in constants)
+    return tuple(Bound(operand, U64, added=True) for pair in both for operand in pair)
+
+
+def bind(
+    instruction: Instruction, declared: Mapping[str, str] = _NOTHING, constants: tuple[Bound, ...] = ()
+) -> BoundInstruction:
     """Joins an instruction with its row.
+
+    `declared` are the types of the registers, without which operands of two possible types have the first; `constants`
+    those of the module.
 
     Raises:
         UnsupportedInstruction: no row has the opcode, or the operands do not fit the row's.
@@ -208,6 +234,9 @@ def bind(instruction: Instruction) -> BoundInstruction:
         form,
         literals={slot.name: operand.value for slot, operand in given if isinstance(operand, Integer)},
         vectors=frozenset(slot.name for slot, operand in given if isinstance(operand, Vector) and slot.may_be_vector),
+        alternatives=frozenset(
+            s.name for s, operand in given if s.alternative and _has_type(operand, TYPES[s.alternative], declared)
+        ),
     )
     for slot, operand in given:
         if slot.is_literal and operand is not None and not isinstance(operand, Integer):
@@ -218,6 +247,7 @@ def bind(instruction: Instruction) -> BoundInstruction:
         present |= {slot.name} if slot.optional and operand is not None else set[str]()
     immediates = tuple(b.operand.value for b in sources if isinstance(b.operand, Integer))
     form = replace(form, immediates=immediates, given=frozenset(present))
+    sources += constants if form.row.takes_constants else ()
     return BoundInstruction(instruction, form, tuple(destinations), tuple(sources))
 
 
@@ -227,9 +257,11 @@ def reaches_other_blocks(instructions: Iterable[Instruction]) -> bool:
     return any(form is not None and form.row.names_blocks for form in forms)
 
 
-def bind_in_clusters(instruction: Instruction) -> BoundInstruction:
+def bind_in_clusters(
+    instruction: Instruction, declared: Mapping[str, str] = _NOTHING, constants: tuple[Bound, ...] = ()
+) -> BoundInstruction:
     """As `bind`, in a kernel that reaches other blocks' shared memory."""
-    found = bind(instruction)
+    found = bind(instruction, declared, constants)
     return replace(found, form=replace(found.form, in_clusters=True))
 
 

@@ -68,6 +68,8 @@ class Facts:
     """Of a row that does not say otherwise."""
     is_asynchronous: bool = False
     """Whether it reads or writes shared memory at some time until its threads wait for it."""
+    on_stack: bool = False
+    """Whether it looks at the thread's stack or changes it: the threads of its kernel have one."""
     orders: bool = False
     """Whether it orders, awaits or prepares accesses: there is nothing to do where each takes effect at once."""
     carrier: Carrier = Carrier.MEANING
@@ -143,6 +145,7 @@ class Effect(Facts, Enum):
     """The lanes of a warp copy a tensor map from shared to global memory, a word each."""
     STORE_FIELD = Facts(accesses=((None, "store"),), has_destination=False)
     """A store of a field of a tensor map."""
+    STACK = Facts(on_stack=True)
     ORDER = Facts(orders=True, has_destination=False)
     WARP = Facts()
     """Lanes of the warp exchange values."""

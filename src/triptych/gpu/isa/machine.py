@@ -247,6 +247,10 @@ class Machine(Protocol[V]):
         """The block's rank in its cluster, u32, the same in every lane."""
         ...
 
+    def stack_bounds(self) -> tuple[V, V]:
+        """Where a thread's stack begins and ends in its local memory, u64, the same in every lane."""
+        ...
+
     def fence(self) -> None:
         """Accesses before it take effect before those behind it, for the threads of other workers too."""
         ...

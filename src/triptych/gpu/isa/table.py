@@ -6,11 +6,11 @@ name stands for itself. Modifiers other than types match in any order, as `ptxas
 with the same alternatives are told apart by theirs. In the operands, `d:pred` gives an operand's own type where it is
 not the instruction's: a type, a slot's name, or `wide` for twice the width; `[a]` is an address, `d*` may be a vector
 of elements `{a, b}`, `d#` may be given as the parts `{a, b}` of one value, `d|p:pred` is a pair of which the second may
-be missing, `c?` may be missing altogether, `n!` must be a literal, `d+` is a destination that is read, too, `_` must be
-the sink. Operands may stand in groups, `[map, {x, y}]`, each of whose elements is one. An operand that begins with `%`
-is implied: a register that the text does not write, such as the carry flag `%cc.cf`. A last operand that is called
-`membermask` names the lanes that take part. Operands that are fragments of matrices have the registers that `fragments`
-says.
+be missing, `c?` may be missing altogether, `e:u32/pred` may be of another type, `n!` must be a literal, `d+` is a
+destination that is read, too, `_` must be the sink. Operands may stand in groups, `[map, {x, y}]`, each of whose
+elements is one. An operand that begins with `%` is implied: a register that the text does not write, such as the carry
+flag `%cc.cf`. A last operand that is called `membermask` names the lanes that take part. Operands that are fragments of
+matrices have the registers that `fragments` says.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ class OperandSlot:
     """A register that the text does not write; `name` is its name."""
     is_literal: bool = False
     """Whether it must be an integer literal."""
+    alternative: str = ""
+    """The other type that it may have, by which registers are told; empty: none."""
     is_read: bool = False
     """Of a destination: whether its old value is a source, before those that follow."""
 
@@ -107,6 +109,8 @@ class Row:
     """Whether registers may be wider than the type (PTX manual, 9.4.1)."""
     takes_symbols: bool = False
     """Whether a source may be the address of a variable."""
+    takes_constants: bool = False
+    """Whether the address and the size of each constant of the module follow its sources."""
     observes: Observation
     """What its results tell of what other threads write."""
     operation: str = ""
@@ -173,6 +177,8 @@ class Form:
     """The same by the operands' names; filled in by `bind`."""
     vectors: frozenset[str] = frozenset()
     """The operands that the text gives as vectors, where they may be; filled in by `bind`."""
+    alternatives: frozenset[str] = frozenset()
+    """Those that have their other type; filled in by `bind`."""
     in_clusters: bool = False
     """Whether its kernel makes addresses of other blocks' shared memory; filled in by the executors."""
     numerics: str = FAST
@@ -292,6 +298,8 @@ class Form:
 
     def operand_type(self, slot: OperandSlot) -> ScalarType:
         """The type of an operand, or of each of its registers."""
+        if slot.name in self.alternatives:
+            return TYPES[slot.alternative]
         if slot.name in (fragments := self.fragments):
             return fragments[slot.name].register
         if slot.type == "wide":
@@ -311,6 +319,7 @@ def _parse_operand(text: str, *, first: bool, has_destination: bool) -> list[Ope
         kind = kind.rstrip("}]")
         optional = name.endswith("?") or kind.endswith("?")
         name, kind = name.rstrip("?"), kind.rstrip("?")
+        kind, _, alternative = kind.partition("/")
         literal, name = name.endswith("!"), name.rstrip("!")
         vector, packed = name.endswith("*"), name.endswith("#")
         name = name.rstrip("*#")
@@ -330,6 +339,7 @@ def _parse_operand(text: str, *, first: bool, has_destination: bool) -> list[Ope
                 paired=paired,
                 implied=implied,
                 is_literal=literal,
+                alternative=alternative,
                 is_read=read,
             )
         )
@@ -382,6 +392,7 @@ class Columns(TypedDict, total=False):
     rounds: str
     wider_registers: bool
     takes_symbols: bool
+    takes_constants: bool
     operation: str
     aligned: bool
     converts_addresses: bool

@@ -45,7 +45,7 @@ def verify(bound: BoundInstruction, declared: Mapping[str, str], target: str) ->
         _verify_form(bound.form, target)
         for destination in bound.destinations:
             _verify_destination(destination, bound, declared)
-        for source in bound.sources:
+        for source in (source for source in bound.sources if not source.added):
             _verify_source(source, bound, declared)
     except _Mismatch as mismatch:
         message = f"'{instruction.opcode}': {mismatch} (PTX line {instruction.line})"

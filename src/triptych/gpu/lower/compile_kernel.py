@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from triptych.gpu.lower.analysis.kernel import KernelAnalysis
-from triptych.gpu.lower.engine import Unit, load_units
+from triptych.gpu.lower.engine import Unit, is_kept, load_units
 from triptych.gpu.lower.kernel_code.body import LONG, KernelForm
 from triptych.gpu.lower.kernel_code.converged import ConvergedForm
 from triptych.gpu.lower.kernel_code.masked import MaskedForm
@@ -16,34 +16,65 @@ from triptych.gpu.lower.scheduling.scheduler import RUN
 
 FORMS: Mapping[str, type[KernelForm]] = {"converged": ConvergedForm, "masked": MaskedForm}
 LEVELS = {"converged": ((500, 2), (800, 1)), "masked": ((500, 1),)}
-"""How hard LLVM's code generator works on a form of at most so many PTX instructions; on longer ones at level 0.
-What it does at the higher levels takes a time that grows with the square of a block's length."""
+"""How hard LLVM's code generator works to optimise a form of at most so many PTX instructions; longer ones stay at
+level 0. What it does at the higher levels takes a time that grows with the square of a block's length."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCode:
-    """Addresses: of a kernel's code in one form, and of the scheduler that runs it."""
+    """A kernel's code in one form."""
 
     form: int
+    """Its address."""
     run: int
+    """The address of the scheduler that runs it."""
+    optimised: bool
+    """Whether nothing better can be made."""
 
 
-def compile_form(
-    key: str, form: str, instructions: int, analysis: Callable[[], KernelAnalysis], linked: Sequence[Unit]
-) -> KernelCode:
-    """A kernel's code in one form, linked with the units that it calls; `key` names the kernel.
+@dataclass(frozen=True, slots=True)
+class FormSource:
+    """What a kernel's code in one form is made of."""
 
-    `analysis` is asked for only where the code is not in the cache.
-    """
-    symbol = f"triptych.kernel.{form}"
+    key: str
+    """Names the kernel."""
+    form: str
+    instructions: int
+    """PTX instructions, those of the functions it calls included."""
+    analysis: Callable[[], KernelAnalysis]
+    """Asked for only where the code is not in the cache."""
+    linked: Sequence[Unit]
+    """The units that it calls."""
 
-    def make() -> ir.Module:
-        taken_apart = analysis()
+    @property
+    def best_level(self) -> int:
+        """That of optimised code."""
+        return next((level for most, level in LEVELS[self.form] if self.instructions <= most), 0)
+
+    @property
+    def is_kept_optimised(self) -> bool:
+        """Whether the cache has optimised code."""
+        return is_kept(self._unit(self.best_level))
+
+    def compile(self, *, optimise: bool) -> KernelCode:
+        """The code, linked with the units that it calls."""
+        level = self.best_level if optimise else 0
+        unit = self._unit(level)
+        addresses = load_units((*self.linked, unit))
+        return KernelCode(addresses[self._symbol], addresses[RUN], level == self.best_level)
+
+    @property
+    def _symbol(self) -> str:
+        return f"triptych.kernel.{self.form}"
+
+    def _unit(self, level: int) -> Unit:
+        return Unit(
+            f"{self.key}/{self.form}", (self._symbol,), self._make, level,
+            is_shared=False, keeps_blocks=self.instructions > LONG,
+        )  # fmt: skip
+
+    def _make(self) -> ir.Module:
+        taken_apart = self.analysis()
         module = ir.Module(name=taken_apart.function.name)
-        FORMS[form](taken_apart, module, symbol)
+        FORMS[self.form](taken_apart, module, self._symbol)
         return module
-
-    level = next((level for most, level in LEVELS[form] if instructions <= most), 0)
-    kernel = Unit(f"{key}/{form}", (symbol,), make, level, is_shared=False, keeps_blocks=instructions > LONG)
-    addresses = load_units((*linked, kernel))
-    return KernelCode(addresses[symbol], addresses[RUN])

@@ -19,6 +19,8 @@ from triptych.gpu.lower.object_code import generate, linking_machine
 
 OWN_SYMBOLS = "triptych."
 """How the functions are called that units make for each other; the rest are LLVM's and the C library's."""
+_KIND = "object"
+"""What the cache calls object code."""
 _THREADS = 2
 """More would not help: a third of the time is Python's, one thread at a time."""
 _LOCK = library_lock()
@@ -45,13 +47,22 @@ class Unit:
     """Whether its blocks stay as they are: the code generator's time grows with the square of a block's length."""
 
 
+def is_kept(unit: Unit) -> bool:
+    """Whether the cache on disk has the unit's code."""
+    return disk_cache().has(_KIND, _key_of(unit))
+
+
+def _key_of(unit: Unit) -> str:
+    return key_of(cache_digest(), str(unit.level), unit.key)
+
+
 def _object_code(unit: Unit, store: Cache, linked: Set[str], thread: int) -> bytes:
     def make() -> bytes:
         module = unit.make()
         _require_linked(unit, module, linked)
         return generate(module, unit.level, thread, keeps_blocks=unit.keeps_blocks)
 
-    return store.fetch("object", key_of(cache_digest(), str(unit.level), unit.key), make)
+    return store.fetch(_KIND, _key_of(unit), make)
 
 
 def _object_codes(units: Sequence[Unit], linked: Set[str]) -> list[bytes]:

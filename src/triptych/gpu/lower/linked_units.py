@@ -27,6 +27,7 @@ from triptych.gpu.lower.memory import (
     HelperAccess,
     admission_name,
     admit_name,
+    admit_symbols,
     atomic_access,
     build_admission,
     build_copy,
@@ -50,9 +51,11 @@ from triptych.gpu.lower.tensor.products import (
     build_multiply,
     build_registers,
     build_tile,
+    has_place,
     multiply_name,
     registers_name,
     tile_name,
+    turn_name,
 )
 from triptych.gpu.lower.tensor.wgmma import build_group, group_name
 from triptych.gpu.lower.watching.layout import watched_name
@@ -157,7 +160,7 @@ def _admission_units(space: Space, size: int) -> Iterator[Unit]:
         yield from _admission_units(part, 0)
     if space is CLUSTER:
         yield _CLUSTERS
-    yield Unit(admit_name(space), (admit_name(space),), partial(build_admission, space))
+    yield Unit(admit_name(space), admit_symbols(space), partial(build_admission, space))
     if (space, size) in BY_SIZE:
         name = admission_name(space, size)
         yield Unit(name, (name,), partial(build_admission, space, size))
@@ -176,9 +179,11 @@ def _multiply_units(form: Form) -> Iterator[Unit]:
     assert product is not None
     for fragment, turned in ((product.a, False), (product.b, True), (product.c, False)):
         symbol = tile_name(fragment, turned=turned)
-        yield Unit(symbol, (symbol,), partial(build_tile, fragment, turned))
+        turns = (turn_name(fragment, to_tiles=True),) if has_place(fragment) and not turned else ()
+        yield Unit(symbol, (symbol, *turns), partial(build_tile, fragment, turned))
     symbol = registers_name(product.d)
-    yield Unit(symbol, (symbol,), partial(build_registers, product.d))
+    turns = (turn_name(product.d, to_tiles=False),) if has_place(product.d) else ()
+    yield Unit(symbol, (symbol, *turns), partial(build_registers, product.d))
     symbol = multiply_name(product)
     yield Unit(symbol, (symbol,), partial(build_multiply, product))
 

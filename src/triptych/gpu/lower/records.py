@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
+from functools import cache
 from typing import ClassVar
 
 from triptych.gpu.hardware import WARP_SIZE
@@ -127,6 +128,7 @@ class Record(ctypes.Structure):
     """What fields hold when a new block, or a new use, begins: generated code resets by it (`Emitter.start_record`)."""
 
     @classmethod
+    @cache
     def position(cls, name: str) -> int:
         """The position of a field."""
         offset: int = getattr(cls, name).offset
@@ -188,7 +190,7 @@ class Context(Record):
         "sites site_count counts scratch warp_index slots slot_count slot_limit wanted cursor held done_blocks",
         "progress turn_progress idle_turns spins hazards hazard_count",
         # Its first fault, as `services.record_fault` says.
-        "fault_kind fault_block fault_warp fault_lane fault_line fault_detail fault_site fault_address fault_size",
+        "fault_kind fault_block fault_warp fault_lane fault_place fault_detail fault_site fault_address fault_size",
     )  # fmt: skip
 
 
@@ -200,13 +202,14 @@ class Warp(Record):
     `barrier` is where all live lanes wait while they are together. `results` says for each lane that waits for a
     reduction what it wants and where in the frame that goes (`barriers.COUNT`), or -1. `clock` is what
     clock registers last said. `cluster_arrived` are the lanes that have arrived at the cluster's barrier since it last
-    completed, `cluster_owing` those that have and not waited yet.
+    completed, `cluster_owing` those that have and not waited yet. `has_tiles` is 0 while sums of matrices that the
+    converged form keeps as tiles lie in the frame as registers.
     """
 
     STARTS: ClassVar[Starts] = {
         "status": Status.READY, "resume": 0, "mask": Start.GIVEN, "index": Start.KEPT, "frame": Start.KEPT,
         "fuel": Start.GIVEN, "spent": 0, "mode": 0, "patience": PATIENCE, "offset": 0, "barrier": Start.KEPT,
-        "clock": 0, "cluster_arrived": 0, "cluster_owing": 0,
+        "clock": 0, "cluster_arrived": 0, "cluster_owing": 0, "has_tiles": 1,
         **dict.fromkeys((f"next_blocks_{i}" for i in range(WARP_SIZE // 2)), Start.KEPT),
         **dict.fromkeys((f"results_{i}" for i in range(WARP_SIZE // 2)), Start.KEPT),
     }  # fmt: skip
@@ -221,7 +224,7 @@ class Barrier(Record):
 
     STARTS: ClassVar[Starts] = {
         "arrived": 0, "live": 0, "threads": Start.GIVEN, "reduces": 0, "count": 0, "every": 1, "any": 0,
-        "line": Start.GIVEN,
+        "place": Start.GIVEN,
     }  # fmt: skip
     _fields_ = fields_of(*STARTS)
 

@@ -58,6 +58,7 @@ class NumpyMachine:
         self.memory = memory
         self.warp = warp
         self.active: Mask = np.ones(LANES, np.bool_)
+        self.stack_start = 0
 
     # Integers ---------------------------------------------------------------------------------------------------
 
@@ -325,6 +326,10 @@ class NumpyMachine:
     def block_rank(self) -> Lanes:
         """See `Machine`."""
         return np.full(LANES, self.memory.cluster.rank, np.uint32)
+
+    def stack_bounds(self) -> tuple[Lanes, Lanes]:
+        """See `Machine`."""
+        return filled(U64, self.stack_start), filled(U64, self.memory.local.shape[1])
 
     def fence(self) -> None:
         """See `Machine`; one thread runs all."""

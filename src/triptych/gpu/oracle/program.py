@@ -12,6 +12,7 @@ from triptych.gpu.isa.binding import (
     BoundInstruction,
     bind,
     bind_in_clusters,
+    constants_of,
     reaches_other_blocks,
     with_implied_registers,
     with_numerics,
@@ -36,7 +37,7 @@ class Kernel:
     """Those of them whose loops only look at mbarriers."""
     links: Mapping[int, tuple[int, ...]]
     """Where calls and returns go, by the block that they end."""
-    has_recursion: bool
+    has_stack: bool
 
     def only_ends(self, block: int) -> bool:
         """Whether a block does nothing but end its lanes."""
@@ -59,9 +60,10 @@ def read_kernel(text: str, name: str, numerics: str = FAST) -> Kernel:
     found: dict[int, BoundInstruction] = {}
 
     def known(instruction: Instruction) -> BoundInstruction:
-        return found.setdefault(id(instruction), with_numerics(join(instruction), numerics))
+        return found.setdefault(id(instruction), with_numerics(join(instruction, declared, constants), numerics))
 
     joined = join_functions(module, function)
+    declared, constants = joined.function.registers, constants_of(module)
     in_clusters = reaches_other_blocks(i for block in joined.ordered.graph.blocks for i in block.instructions)
     join = bind_in_clusters if in_clusters else bind
 
@@ -76,4 +78,4 @@ def read_kernel(text: str, name: str, numerics: str = FAST) -> Kernel:
     standing = find_standing_waits(graph, waits, uses, defines)
     bound = tuple(tuple(known(instruction) for instruction in block.instructions) for block in graph.blocks)
     whole = with_implied_registers(joined.function)
-    return Kernel(module, whole, graph, bound, waits, standing, find_links(graph), joined.has_recursion)
+    return Kernel(module, whole, graph, bound, waits, standing, find_links(graph), joined.has_stack)

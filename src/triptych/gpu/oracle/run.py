@@ -132,11 +132,12 @@ def _start_block(
     memory: Callable[[Bytes, ClusterMemory, Counts], WarpMemory],
 ) -> Block:
     block = Block([], Barriers())
-    stack = -(-settings().stack_bytes // 16) * 16 if kernel.has_recursion else 0
+    stack = -(-settings().stack_bytes // 16) * 16 if kernel.has_stack else 0
     warps = -(-coordinates.threads // LANES)
     for index in range(warps):
         local = np.full((LANES, layout.local_bytes + stack), POISON_BYTE, np.uint8)
         machine = NumpyMachine(memory(local, ClusterMemory(rank, cluster.shared), counts), (index, warps))
+        machine.stack_start = layout.local_bytes
         registers = Registers(kernel.function.registers, layout.addresses, replace(coordinates, warp=index))
         lanes = min(coordinates.threads - index * LANES, LANES)
         block.warps.append(Warp(kernel, registers, machine, counts, lanes, block.barriers, cluster.barrier, device))

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triptych.core.counter_table import ALWAYS, COMPANIONS
 from triptych.core.counters import Counters, counters_of
-from triptych.core.launches import Line
+from triptych.core.launches import Account, Counted, Line
 from triptych.gpu.hardware import PAIR_BYTES
 from triptych.gpu.run.counting_plan import CountingPlan, Place
 from triptych.gpu.run.storage_table import StorageTable
 from triptych.gpu.run.worker import Worker
 
 
-def count_launch(
-    plan: CountingPlan, workers: Sequence[Worker], table: StorageTable
-) -> tuple[Counters, tuple[Line, ...]]:
+def account_of(plan: CountingPlan, workers: Sequence[Worker], table: StorageTable) -> Account:
+    """What the workers counted; nothing of theirs, nor of the table, is read any more when this returns."""
+    vector = workers[0].counts.copy()
+    for worker in workers[1:]:
+        vector += worker.counts
+    return Account(partial(_count, plan, vector, table.touched_pairs))
+
+
+def _count(plan: CountingPlan, vector: NDArray[np.int64], touched_pairs: tuple[int, int]) -> Counted:
     """The counters of the launch, and of each line that ran."""
-    vector = np.sum([worker.counts for worker in workers], axis=0)
     values = np.zeros(len(plan.keys), np.int64)
     np.add.at(values, plan.rows, plan.coefficients * vector[plan.columns])
     total: dict[str, int] = {}
@@ -28,7 +35,7 @@ def count_launch(
         if value:
             total[name] = total.get(name, 0) + value
             by_place.setdefault(place, {})[name] = value
-    read, written = table.touched_pairs
+    read, written = touched_pairs
     total["global.load.compulsory_bytes"] = PAIR_BYTES * read
     total["global.store.compulsory_bytes"] = PAIR_BYTES * written
     lines = [

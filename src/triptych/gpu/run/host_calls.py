@@ -19,9 +19,9 @@ from triptych.gpu.run.heap import DeviceHeap
 if TYPE_CHECKING:
     from triptych.gpu.run.worker import LaunchState, Worker
 
-CALL_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-"""(the function's place in the table, lanes as bits, the table of arguments, PTX line) -> 0 to go on, else 1 + the lane
-that stops the launch. Arguments lie operand after operand, 32 lanes of 8 bytes each; results take the first's place."""
+CALL_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+"""(the function's place in the table, lanes as bits, the table of arguments) -> 0 to go on, else 1 + the lane that
+stops the launch. Arguments lie operand after operand, 32 lanes of 8 bytes each; results take the first's place."""
 _ROWS = tuple(HOST_FUNCTIONS.values())
 
 
@@ -51,7 +51,7 @@ class HostCalls:
         """The worker's."""
         return self.worker.context
 
-    def _call(self, number: int, mask: int, table: int, line: int) -> int:
+    def _call(self, number: int, mask: int, table: int) -> int:
         row = _ROWS[number]
         lane = 0
         try:

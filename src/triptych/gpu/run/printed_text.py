@@ -56,6 +56,8 @@ class PrintedText:
 
     def collect(self, last_block: int | None = None) -> str:
         """The text up to and with a block, in the order of the blocks; what was cut is told at its end."""
+        if not self._blocks:
+            return ""
         kept: list[bytes] = []
         room, dropped = self._most, 0
         for block, own in sorted(self._blocks.items()):

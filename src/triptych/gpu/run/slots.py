@@ -12,7 +12,7 @@ from triptych.gpu.hardware import BARRIERS, WARP_SIZE
 from triptych.gpu.lower.records import Barrier, Context, Slot, Warp
 from triptych.gpu.lower.watching.layout import place_memory
 from triptych.gpu.run.geometry import Geometry
-from triptych.gpu.run.host_memory import aligned, records
+from triptych.gpu.run.host_memory import address_of, aligned, records
 from triptych.gpu.run.kernel import Kernel
 
 HELD_BYTES = 1 << 30
@@ -43,27 +43,27 @@ class Slots:
 
     rows: NDArray[np.int64]
     """A `Slot` each."""
-    warps: list[NDArray[np.int64]]
+    warps: list[NDArray[np.int64]] = field(default_factory=list[NDArray[np.int64]])
     """The warps of each slot's block, a `Warp` each."""
-    barriers: list[NDArray[np.int64]]
+    barriers: list[NDArray[np.int64]] = field(default_factory=list[NDArray[np.int64]])
     owned: list[Any] = field(default_factory=list[Any])
 
 
-def add_slots(slots: Slots | None, count: int, kernel: Kernel, geometry: Geometry, context: Context) -> Slots:
-    """Slots for `count` blocks, those that are there already included; the context learns of them."""
-    there = 0 if slots is None else len(slots.rows)
-    rows = records(count, Slot.size() // 8)
-    if slots is None:
-        slots = Slots(rows, [], [])
-    else:
-        rows[:there] = slots.rows
-        slots.owned.append(slots.rows)
-        slots.rows = rows
-    for row in rows[there:]:
+def fill_slots(slots: Slots, kernel: Kernel, geometry: Geometry, context: Context) -> None:
+    """Gives memory to slots that have none yet; the context learns of them."""
+    for row in slots.rows[len(slots.warps) :]:
         for name, value in _make_slot(slots, kernel, geometry).items():
             row[Slot.position(name)] = value
-    context.slots, context.slot_count = rows.ctypes.data, count
-    return slots
+    context.slots, context.slot_count = address_of(slots.rows), len(slots.rows)
+
+
+def add_slots(slots: Slots, count: int, kernel: Kernel, geometry: Geometry, context: Context) -> None:
+    """Slots for `count` blocks, those that are there already included."""
+    rows = records(count, Slot.size() // 8)
+    rows[: len(slots.rows)] = slots.rows
+    slots.owned.append(slots.rows)
+    slots.rows = rows
+    fill_slots(slots, kernel, geometry, context)
 
 
 def _make_slot(slots: Slots, kernel: Kernel, geometry: Geometry) -> dict[str, int]:

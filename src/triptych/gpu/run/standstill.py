@@ -47,10 +47,10 @@ def describe_standstill(kernel: Kernel, state: LaunchState, worker: Worker, *, o
                     blocks.setdefault(key, set()).add(number)
     lines: list[str] = []
     found = threads.most_common()
-    for (doing, line), count in found[:_MOST_TOLD]:
-        instruction = kernel.instruction_at(line)
+    for (doing, place), count in found[:_MOST_TOLD]:
+        instruction = kernel.instruction_at(place)
         where = "" if instruction is None else f", {instruction.where}"
-        of = "" if state.geometry.blocks == 1 else f" of {_plural(len(blocks[doing, line]), 'block')}"
+        of = "" if state.geometry.blocks == 1 else f" of {_plural(len(blocks[doing, place]), 'block')}"
         lines.append(f"  {_plural(count, 'thread')}{of} {doing}{where}")
     if len(found) > _MOST_TOLD:
         lines.append(f"  others at {_plural(len(found) - _MOST_TOLD, 'more place')}")
@@ -98,7 +98,7 @@ def _count_arrived(warps: NDArray[np.int64]) -> int:
 def _tell(
     kernel: Kernel, at: int, barriers: NDArray[np.int64], cluster: Sequence[NDArray[np.int64]]
 ) -> tuple[str, int]:
-    """What lanes do at a place, and its PTX line; `cluster` are the warps of each block of their cluster."""
+    """What lanes do, and the place of the instruction; `cluster` are the warps of each block of their cluster."""
     analysis = kernel.analysis
     block = at & ((1 << BARRIER_SHIFT) - 1)
     if at & WAITING:
@@ -108,14 +108,14 @@ def _tell(
         if number == CLUSTER_BARRIER:
             arrived, live = (sum(map(count, cluster)) for count in (_count_arrived, _count_live))
             counts = f"{arrived} of the cluster's {live} threads have arrived"
-            return f"wait at '{instruction.opcode}' ({counts})", instruction.line
+            return f"wait at '{instruction.opcode}' ({counts})", instruction.place
         arrived, wanted = (int(barriers[number, Barrier.position(name)]) for name in ("arrived", "threads"))
         of = "threads of the block" if wanted < 0 else f"of {wanted} threads"
-        return f"wait at '{instruction.opcode}' (barrier {number}: {arrived} {of} have arrived)", instruction.line
+        return f"wait at '{instruction.opcode}' (barrier {number}: {arrived} {of} have arrived)", instruction.place
     bound = analysis.bound[block]
     if bound and bound[0].membermask is not None:
-        return f"wait at '{bound[0].instruction.opcode}' for other lanes", bound[0].instruction.line
+        return f"wait at '{bound[0].instruction.opcode}' for other lanes", bound[0].instruction.place
     looks = [i for i in bound if i.form.observes is not Observation.NOTHING] or bound
     if looks:
-        return f"loop at '{looks[0].instruction.opcode}'", looks[0].instruction.line
+        return f"loop at '{looks[0].instruction.opcode}'", looks[0].instruction.place
     return "loop", 0

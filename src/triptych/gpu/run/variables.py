@@ -19,7 +19,9 @@ from triptych.gpu.hardware import (
     PARAM_WINDOW,
 )
 from triptych.gpu.run.heap import DeviceHeap
+from triptych.gpu.run.host_memory import address_of
 from triptych.gpu.run.module import GpuModule
+from triptych.gpu.run.storage_table import Region
 from triptych.gpu.syntax.variables import size_of
 
 
@@ -29,10 +31,18 @@ class ModuleMemory:
 
     memory: Mapping[Storage, NDArray[np.uint8]]
     addresses: NDArray[np.int64]
+    place: int
+    """Where that table lies on the host."""
+    region: Region
+
+    @classmethod
+    def of(cls, memory: Mapping[Storage, NDArray[np.uint8]], addresses: NDArray[np.int64]) -> ModuleMemory:
+        """With the region of the variables."""
+        return cls(memory, addresses, address_of(addresses), Region.of(memory))
 
     def clone(self) -> ModuleMemory:
         """The same contents at the same addresses, in memory of their own."""
-        return ModuleMemory({storage: data.copy() for storage, data in self.memory.items()}, self.addresses)
+        return self.of({storage: data.copy() for storage, data in self.memory.items()}, self.addresses)
 
     def variable(self, name: str) -> tuple[Storage, NDArray[np.uint8]] | None:
         """Where a variable lies, and its bytes, in place; None where the module has none of that name."""
@@ -58,11 +68,13 @@ class DeviceMemory:
 
         Modules of the same text are one.
         """
-        with self._lock:
-            found = self._modules.get(module.key)
-            if found is None:
-                found = self._modules[module.key] = _load(module, self._space)
+        found = self._modules.get(module.key)
+        if found is not None:
             return found
+        with self._lock:
+            if module.key not in self._modules:
+                self._modules[module.key] = _load(module, self._space)
+            return self._modules[module.key]
 
     def heap(self, size: int) -> DeviceHeap:
         """The heap, made with `size` bytes where there is none, or where nothing is allocated on another size's.
@@ -77,8 +89,8 @@ class DeviceMemory:
 
     def heap_in_use(self) -> DeviceHeap | None:
         """The heap where something is allocated on it: any kernel may reach it."""
-        with self._lock:
-            return self._heap if self._heap is not None and self._heap.live else None
+        heap = self._heap
+        return heap if heap is not None and heap.live else None
 
     def clone(self) -> DeviceMemory:
         """Another device's with the same contents, at the same addresses."""
@@ -120,7 +132,7 @@ def _load(module: GpuModule, space: AddressSpace) -> ModuleMemory:
             data[offset : offset + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
         memory[storage] = data
     addresses = np.array([storages[v.name].address for v in module.variables] or [0], np.int64)
-    return ModuleMemory(memory, addresses)
+    return ModuleMemory.of(memory, addresses)
 
 
 def grid_workspace() -> dict[Storage, NDArray[np.uint8]]:

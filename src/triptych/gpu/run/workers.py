@@ -5,18 +5,25 @@ from __future__ import annotations
 import ctypes
 from _thread import start_new_thread
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
+from time import perf_counter
 
 from triptych.core.progress import Report
+from triptych.core.undisturbed import beside
 from triptych.gpu.lower.records import Need
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.patience import Patience
 from triptych.gpu.run.slots import add_slots
-from triptych.gpu.run.worker import LaunchState, Worker, make_worker
+from triptych.gpu.run.stage import Stage
+from triptych.gpu.run.worker import LaunchState, Worker
 
 _FIRST_POLL_S, _POLL_S = 0.002, 0.05
 """How long the calling thread waits at a time; after each it looks at the keyboard's interrupt and reports progress."""
+_BRIEF = 4096
+"""Warp instructions that take no time worth a thread, nor one in which anybody could want to interrupt them."""
+_RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _LOCK_BYTES = 64
 """At least those of a `pthread_rwlock_t`, which all zeros initialise (56 in glibc and musl)."""
 _PTHREADS = ctypes.CDLL(None)
@@ -47,15 +54,27 @@ class _Presence:
         return partial(_PTHREADS.pthread_rwlock_wrlock, self._lock)
 
 
-def run_workers(kernel: Kernel, state: LaunchState, count: int, report: Report) -> list[Worker]:
+def run_workers(stage: Stage, state: LaunchState, count: int, report: Report) -> list[Worker]:
     """Runs all blocks on `count` threads; gives the workers with their counters, whether a fault stopped them or not.
+
+    The calling thread runs them itself where all that they execute is brief.
 
     Raises:
         KeyboardInterrupt: the user asked to stop; the launch has ended by then, however often the user asks.
     """
-    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(kernel.code("converged").run)
-    number = max(1, min(count, state.geometry.blocks // state.geometry.cluster_size))
-    workers = [make_worker(kernel, state, number) for _ in range(number)]
+    kernel, geometry = stage.kernel, stage.geometry
+    if kernel.facts.is_straight and kernel.facts.instructions * geometry.warps * geometry.blocks <= _BRIEF:
+        run = stage.scheduler
+        if run is None:
+            run = stage.scheduler = _RUN_TYPE(kernel.code("converged").run)
+        (worker,) = stage.workers(state, 1)
+        _work(run, kernel, state, worker, ())
+        return [worker]
+    if kernel.is_hot:
+        kernel.optimise()
+    run = _RUN_TYPE(kernel.code("converged").run)
+    number = max(1, min(count, geometry.blocks // geometry.cluster_size))
+    workers = stage.workers(state, number)
     errors: list[BaseException] = []
     finished: SimpleQueue[Worker] = SimpleQueue()
     presence = _Presence()
@@ -79,8 +98,8 @@ def run_workers(kernel: Kernel, state: LaunchState, count: int, report: Report) 
     try:
         # Not `threading.Thread`: a signal inside its `start` leaves open whether the thread runs.
         for worker in workers:
-            start_new_thread(work, (worker,))
-        _wait(finished, workers, state, report)
+            start_new_thread(partial(copy_context().run, work), (worker,))
+        _wait(finished, workers, state, kernel, report)
     except BaseException:
         # Python looks for signals after calls, not before: nothing can come between these two lines.
         stop.value = -1
@@ -100,9 +119,11 @@ def _work(
     while True:
         match run(address):
             case Need.MASKED_FORM:
+                worker.waits_for_code = True
                 context.masked = kernel.code("masked").form
+                worker.waits_for_code = False
             case Need.SLOTS:
-                worker.slots = add_slots(worker.slots, context.wanted, kernel, state.geometry, context)
+                add_slots(worker.slots, context.wanted, kernel, state.geometry, context)
             case Need.PATIENCE:
                 patience = patience or Patience(worker, [w for w in workers if w is not worker], state)
                 if not patience.lasts():
@@ -111,9 +132,11 @@ def _work(
                 return
 
 
-def _wait(finished: SimpleQueue[Worker], workers: list[Worker], state: LaunchState, report: Report) -> None:
-    """Until each worker has finished."""
-    left, pause = len(workers), _FIRST_POLL_S
+def _wait(
+    finished: SimpleQueue[Worker], workers: list[Worker], state: LaunchState, kernel: Kernel, report: Report
+) -> None:
+    """Until each worker has finished. Code that has become hot meanwhile is optimised beside them, and taken then."""
+    left, pause, optimising, since = len(workers), _FIRST_POLL_S, False, perf_counter()
     while left:
         try:
             finished.get(timeout=pause)
@@ -121,3 +144,19 @@ def _wait(finished: SimpleQueue[Worker], workers: list[Worker], state: LaunchSta
         except Empty:
             pause = _POLL_S
             report(sum(worker.context.done_blocks for worker in workers), state.geometry.blocks)
+        now = perf_counter()
+        if not any(worker.waits_for_code for worker in workers):
+            kernel.seconds += now - since
+        since = now
+        if optimising:
+            _take_code(kernel, workers)
+        elif left and kernel.is_hot:
+            optimising = True
+            beside(kernel.optimise)
+
+
+def _take_code(kernel: Kernel, workers: Sequence[Worker]) -> None:
+    """The best code that there is by now: all forms of it stop and go on at the same places, with the same records."""
+    for worker in workers:
+        worker.context.converged = kernel.known_code("converged")
+        worker.context.masked = kernel.known_code("masked")

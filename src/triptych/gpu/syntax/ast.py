@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from triptych.core.source import SourceLocation
 
@@ -106,6 +106,14 @@ class Origin:
     frames: tuple[SourceLocation, ...] = ()
 
 
+_ORDINAL_BITS = 16
+
+
+def line_of(place: int) -> int:
+    """The line of the instruction at a place."""
+    return place >> _ORDINAL_BITS
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction. `modifiers` keep the text's order, types included, without dots; `line` is the PTX text's."""
@@ -118,6 +126,13 @@ class Instruction:
     origin: Origin | None = None
     added: bool = False
     """Whether it carries out a part of a call and is no instruction of the text's: nothing counts it."""
+    ordinal: int = field(default=0, compare=False)
+    """How many instructions stand before it in its line."""
+
+    @property
+    def place(self) -> int:
+        """Its line and its place there as one number, by which it is found again; ascending as the text does."""
+        return self.line << _ORDINAL_BITS | self.ordinal
 
     @property
     def where(self) -> SourceLocation:

@@ -50,6 +50,7 @@ class BodyParser:
         self.variables: list[Variable] = []
         self._labels: dict[str, int] = {}
         self._targets: list[tuple[str, int]] = []
+        self._line = self._ordinal = 0
         for parameter in parameters:
             self._declare_parameter(parameter)
 
@@ -219,9 +220,10 @@ class BodyParser:
         tokens.at = at + 1
         if parts[0] == "bra":
             self._check_branch(operands, start, at)
-        self.statements.append(
-            Instruction(parts[0], parts[1], tuple(operands), guard, tokens.line(start), self.origins.current)
-        )
+        line, origin = tokens.line(start), self.origins.current
+        self._line, self._ordinal = line, self._ordinal + 1 if line == self._line else 0
+        instruction = Instruction(parts[0], parts[1], tuple(operands), guard, line, origin, ordinal=self._ordinal)
+        self.statements.append(instruction)
 
     def _split_opcode(self, opcode: str) -> tuple[str, tuple[str, ...]]:
         mnemonic, *modifiers = opcode.split(".")

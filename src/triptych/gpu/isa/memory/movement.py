@@ -9,7 +9,7 @@ from triptych.gpu.hardware import NO_RANK, RANK_SHIFT, WINDOW_SIZE
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.machine import Machine, V
 from triptych.gpu.isa.restrictions import Restriction
-from triptych.gpu.isa.spaces import CLUSTER, SHARED, SPACES
+from triptych.gpu.isa.spaces import CLUSTER, CONST, SHARED, SPACES
 from triptych.gpu.isa.table import Form, Pipe, row
 from triptych.gpu.isa.types import PRED, U32, U64, ScalarType
 
@@ -50,17 +50,22 @@ def cvta_to(m: Machine[V], f: Form, a: V) -> V:
 
 
 @row(
-    "isspacep.space p:pred, a:u64",
-    groups={"space": "global shared local param shared::cta shared::cluster param::entry"},
-    section="9.7.9.19", pipe=Pipe.INTEGER, needs={"shared::cluster": "sm_90"},
+    "isspacep.space p:pred, a:u64/u32",
+    groups={"space": "global const shared local param shared::cta shared::cluster param::entry"},
+    section="9.7.9.19", pipe=Pipe.INTEGER, needs={"shared::cluster": "sm_90"}, takes_constants=True,
 )  # fmt: skip
-def isspacep(m: Machine[V], f: Form, a: V) -> V:
-    """p = whether a generic address lies in the space."""
+def isspacep(m: Machine[V], f: Form, a: V, *constants: V) -> V:
+    """p = whether a generic address lies in the space; constants, though a part of global memory, are not global."""
+    a = m.resize(U32, U64, a) if "a" in f.alternatives else a
     if f.space is SHARED and f.in_clusters:
         return m.bit_and(PRED, _is_in_window(m, a, f.space.window), _is_own(m, a))
     if f.space.window:
         return _is_in_window(m, a, f.space.window)
     elsewhere = m.constant(PRED, 0)
+    for start, size in zip(constants[::2], constants[1::2], strict=True):
+        elsewhere = m.bit_or(PRED, elsewhere, m.compare(U64, "lt", m.sub(U64, a, start), size))
+    if f.space is CONST:
+        return elsewhere
     for window in dict.fromkeys(space.window for space in SPACES if space.window):
         elsewhere = m.bit_or(PRED, elsewhere, _is_in_window(m, a, window))
     return m.bit_xor(PRED, elsewhere, m.constant(PRED, 1))
@@ -96,9 +101,12 @@ def _map(m: Machine[V], t: ScalarType, place: V, rank: V) -> V:
 _mapa = partial(row, section="9.7.9.24", pipe=Pipe.INTEGER, takes_symbols=True, names_blocks=True, needs="sm_90")
 
 
-@_mapa("mapa.space.u32 d, a, rank:u32", groups={"space": "shared::cluster"})
+@_mapa("mapa{.space}.u32 d, a, rank:u32", groups={"space": "shared::cluster"})
 def mapa_short(m: Machine[V], f: Form, a: V, rank: V) -> V:
-    """d = the place in the shared memory of the cluster's block of that rank, of one in the block's own."""
+    """d = the place in the shared memory of the cluster's block of that rank, of one in the block's own.
+
+    Without a space too: what a generic address of shared memory has in its lower half.
+    """
     return _map(m, f.type, a, rank)
 
 
@@ -115,7 +123,7 @@ def mapa(m: Machine[V], f: Form, a: V, rank: V) -> V:
 _getctarank = partial(row, section="9.7.9.23", pipe=Pipe.INTEGER, takes_symbols=True, needs="sm_90")
 
 
-@_getctarank("getctarank.space.u32 d:u32, a", groups={"space": "shared::cluster"})
+@_getctarank("getctarank{.space}.u32 d:u32, a", groups={"space": "shared::cluster"})
 def getctarank_short(m: Machine[V], f: Form, a: V) -> V:
     """d = the rank in the cluster of the block whose shared memory the address is of."""
     return _rank_of(m, a)
@@ -129,12 +137,15 @@ def getctarank(m: Machine[V], f: Form, a: V) -> V:
 
 def cp_async(m: Machine[V], f: Form, target: V, source: V, size: V, *rest: V) -> None:
     """`size` bytes of shared memory = those at b, zeros from `source_size` on; done at once, which its wait permits."""
-    m.copy_to_shared(f.immediates[0], target, source, rest[0] if "source_size" in f.given else size)
+    given = rest[0] if "source_size" in f.given else size
+    if "source_size" in f.alternatives:
+        given = m.select(U32, given, m.constant(U32, 0), size)
+    m.copy_to_shared(f.immediates[0], target, source, given)
 
 
 for _hint, _policy in (("", ""), (".L2::cache_hint", ", policy:b64")):
     row(
-        f"cp.async.cache.target.global{_hint}{{.prefetch}} [a]:u64, [b]:u64, size:u32, source_size:u32?{_policy}",
+        f"cp.async.cache.target.global{_hint}{{.prefetch}} [a]:u64, [b]:u64, size:u32, source_size:u32/pred?{_policy}",
         groups={"cache": "ca cg", "target": "shared shared::cta", "prefetch": "L2::64B L2::128B L2::256B"},
         section="9.7.9.25.3.1", pipe=Pipe.LOAD_STORE, effect=Effect.COPY, needs="sm_80",
         restrictions=(Restriction(frozenset(("cg",)), lane_bytes=frozenset((16,))),),

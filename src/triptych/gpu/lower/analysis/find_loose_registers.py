@@ -30,9 +30,11 @@ class Nan(IntEnum):
     """Which NaN 32 bits may be, read as f32; the greater says less."""
 
     NONE = 0
-    LOOSE = 1
+    CANONICAL = 1
+    """The canonical one."""
+    LOOSE = 2
     """Any, each standing for the canonical one."""
-    EXACT = 2
+    EXACT = 3
     """Any, and its bits are the hardware's."""
 
 
@@ -87,8 +89,8 @@ class NanMachine:
         """No value."""
 
     def multiply_matrices(self, product: Product, registers: Sequence[Nan]) -> Sequence[Nan]:
-        """The hardware's."""
-        return [Nan.EXACT] * product.d.registers
+        """Of f32, the canonical one; of other sums any bits."""
+        return [Nan.CANONICAL if product.d.element is F32 else Nan.EXACT] * product.d.registers
 
     def multiply_group(
         self, product: GroupProduct, sums: Sequence[Nan], a: Sequence[Nan], b: Nan, keeps: Nan
@@ -126,6 +128,10 @@ class NanMachine:
 
     def copy_to_shared(self, size: int, target: Nan, source: Nan, source_size: Nan) -> None:
         """No value."""
+
+    def stack_bounds(self) -> tuple[Nan, Nan]:
+        """Any bits."""
+        return Nan.EXACT, Nan.EXACT
 
     def fence(self) -> None:
         """No value."""
@@ -194,8 +200,8 @@ def _names(operand: Operand) -> Sequence[str]:
             return ()
 
 
-def find_loose_registers(blocks: Sequence[Sequence[BoundInstruction]], declared: Mapping[str, str]) -> frozenset[str]:
-    """The registers that may hold results of f32 arithmetic as the processor gives them."""
+def find_nan_kinds(blocks: Sequence[Sequence[BoundInstruction]], declared: Mapping[str, str]) -> Mapping[str, Nan]:
+    """Which NaN each register that is written may hold."""
     found: dict[str, Nan] = {}
     instructions = [i for block in blocks for i in block if i.destinations]
     changed = True
@@ -209,4 +215,9 @@ def find_loose_registers(blocks: Sequence[Sequence[BoundInstruction]], declared:
                     if whole > found.get(name, Nan.NONE):
                         found[name] = whole
                         changed = True
-    return frozenset(name for name, kind in found.items() if kind is Nan.LOOSE)
+    return found
+
+
+def find_loose_registers(kinds: Mapping[str, Nan]) -> frozenset[str]:
+    """The registers that may hold results of f32 arithmetic as the processor gives them."""
+    return frozenset(name for name, kind in kinds.items() if kind is Nan.LOOSE)

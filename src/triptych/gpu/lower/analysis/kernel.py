@@ -23,13 +23,15 @@ from triptych.gpu.isa.binding import (
     BoundInstruction,
     bind,
     bind_in_clusters,
+    constants_of,
     reaches_other_blocks,
     with_implied_registers,
     with_numerics,
 )
 from triptych.gpu.isa.types import TYPES
 from triptych.gpu.isa.verify import verify
-from triptych.gpu.lower.analysis.find_loose_registers import find_loose_registers
+from triptych.gpu.lower.analysis.find_loose_registers import find_loose_registers, find_nan_kinds
+from triptych.gpu.lower.analysis.find_tile_homes import TileHome, find_tile_homes
 from triptych.gpu.lower.analysis.find_uniformity import find_uniformity
 from triptych.gpu.lower.analysis.memory_sites import MemorySite, find_sites
 from triptych.gpu.lower.analysis.uniformity import UNIFORM, VARYING, Uniformity, find_special_uniformity
@@ -55,6 +57,8 @@ class KernelAnalysis:
     slots: Mapping[str, int]
     """The byte offset in a warp's frame of each register that lives across blocks."""
     frame_bytes: int
+    tile_homes: tuple[TileHome, ...]
+    """Registers that the converged form keeps as tiles, in their slots, which lie first in the frame in this order."""
     loose: frozenset[str]
     """Registers of 32 bits in which, read as f32, each NaN stands for the canonical one."""
     resumable: frozenset[int]
@@ -110,9 +114,10 @@ class KernelAnalysis:
 class _Binder:
     """Binds and verifies each instruction once."""
 
-    def __init__(self, declared: Mapping[str, str], target: str, graph: FlowGraph, numerics: str) -> None:
+    def __init__(self, module: Module, declared: Mapping[str, str], graph: FlowGraph, numerics: str) -> None:
         self.declared = declared
-        self.target = target
+        self.constants = constants_of(module)
+        self.target = module.target
         self.numerics = numerics
         instructions = (instruction for block in graph.blocks for instruction in block.instructions)
         self.bind = bind_in_clusters if reaches_other_blocks(instructions) else bind
@@ -121,7 +126,9 @@ class _Binder:
     def __call__(self, instruction: Instruction) -> BoundInstruction:
         found = self.known.get(id(instruction))
         if found is None:
-            found = self.known[id(instruction)] = with_numerics(self.bind(instruction), self.numerics)
+            found = self.known[id(instruction)] = with_numerics(
+                self.bind(instruction, self.declared, self.constants), self.numerics
+            )
             verify(found, self.declared, self.target)
         return found
 
@@ -141,7 +148,7 @@ def analyse(
     """
     joined = join_functions(module, function)
     function = with_implied_registers(joined.function)
-    binder = _Binder(function.registers, module.target, joined.ordered.graph, numerics)
+    binder = _Binder(module, function.registers, joined.ordered.graph, numerics)
 
     def uses(instruction: Instruction) -> frozenset[str]:
         return binder(instruction).uses
@@ -160,7 +167,10 @@ def analyse(
         binder, graph, bound, liveness, warps_in_rows=warps_in_rows, is_reducible=joined.ordered.is_reducible
     )
     liveness = extend_liveness(graph, liveness, links)
-    slots, frame_bytes = _place_registers(function, graph, liveness)
+    kinds = find_nan_kinds(bound, function.registers)
+    entered = {name for pieces in split.pieces for name in liveness.live_in(pieces.start)}
+    homes = find_tile_homes(bound, entered - uniformity.keys(), kinds)
+    slots, frame_bytes = _place_registers(function, graph, liveness, homes)
     sites, site_of = find_sites(bound)
     guarded: dict[int, int] = {}
     for block in bound:
@@ -171,11 +181,11 @@ def analyse(
     waits = find_waits(graph, uses, defines)
     analysis = KernelAnalysis(
         module, function, graph, bound, liveness, uniformity, warps_in_rows, slots, frame_bytes,
-        find_loose_registers(bound, function.registers), frozenset({0}),
+        homes, find_loose_registers(kinds), frozenset({0}),
         split.pieces, waits, find_standing_waits(graph, waits, uses, defines), sites, site_of, guarded,
         {id(instruction): place for place, instruction in enumerate(naming)},
         lay_out_variables(
-            module, function, symbols, has_recursion=joined.has_recursion,
+            module, function, symbols, has_stack=joined.has_stack,
             reaches_reserved=any(i.reaches_reserved for block in bound for i in block),
         ), links,
     )  # fmt: skip
@@ -222,13 +232,16 @@ def _with_resumable(analysis: KernelAnalysis, postdominators: tuple[int, ...]) -
     return replace(analysis, resumable=frozenset(resumable))
 
 
-def _place_registers(function: Function, graph: FlowGraph, liveness: Liveness) -> tuple[dict[str, int], int]:
+def _place_registers(
+    function: Function, graph: FlowGraph, liveness: Liveness, homes: tuple[TileHome, ...]
+) -> tuple[dict[str, int], int]:
     across: set[str] = set()
     for block in range(len(graph.blocks)):
         across |= liveness.live_in(block)
+    first = [name for home in homes for name in home.registers]
     slots: dict[str, int] = {}
     offset = 0
-    for name in sorted(across & set(function.registers)):
+    for name in (*first, *sorted(across & function.registers.keys() - set(first))):
         slots[name] = offset
         bits = TYPES[function.registers[name]].bits if function.registers[name] in TYPES else 64
         offset += WARP_SIZE * max(bits // 8, 4)

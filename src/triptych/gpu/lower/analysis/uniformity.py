@@ -133,6 +133,10 @@ class UniformityMachine:
         """The same in all lanes."""
         return UNIFORM
 
+    def stack_bounds(self) -> tuple[Uniformity, Uniformity]:
+        """The same in all lanes."""
+        return UNIFORM, UNIFORM
+
     def fence(self) -> None:
         """No value."""
 

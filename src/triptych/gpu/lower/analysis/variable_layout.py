@@ -28,8 +28,8 @@ class VariableLayout:
     """Module variables in global or constant memory: the index of each one's address in the table of symbols."""
     shared_start: int = 0
     """Where the kernel's own shared memory begins: behind the system's part, if it asks for that."""
-    has_recursion: bool = False
-    """Whether functions call themselves: a thread's stack then lies behind its local variables."""
+    has_stack: bool = False
+    """Whether functions call themselves or something is allocated on the stack, which lies behind local variables."""
 
     def total_shared_bytes(self, dynamic_bytes: int) -> int:
         """A block's shared memory, the system's part included, at a launch that gives it dynamic bytes.
@@ -57,7 +57,7 @@ def lay_out_variables(
     function: Function,
     symbols: Mapping[str, int],
     *,
-    has_recursion: bool = False,
+    has_stack: bool = False,
     reaches_reserved: bool = False,
 ) -> VariableLayout:
     """Where the variables lie that a kernel can name; `symbols`: the module variables' places in the table of symbols.
@@ -79,7 +79,7 @@ def lay_out_variables(
     parameters, parameter_bytes = _lay_out(list(function.parameters))
     return VariableLayout(
         shared_offsets, shared_bytes, dynamic_start, local_offsets, local_bytes,
-        parameters, parameter_bytes, symbols, shared_start, has_recursion,
+        parameters, parameter_bytes, symbols, shared_start, has_stack,
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class Arrival:
     """The block behind it."""
     result: int
     """What a lane that waits writes into `Warp.results`."""
-    line: int
+    place: int
     aligned: bool
     marks: ir.Value
     """Each lane's next block: those that arrive wait before it."""
@@ -71,8 +71,8 @@ class ArrivingForm(KernelForm):
             self.b.shl(low, number(vector(I32), BARRIER_SHIFT)), number(vector(I32), following | WAITING)
         )
         marks = self.b.select(self.e.from_bits(lanes), waiting, number(vector(I32), following))
-        result, line = self._place_of_result(instruction, following), instruction.instruction.line
-        return Arrival(lanes, which, threads, holds, following, result, line, barrier.aligned, marks)
+        result, place = self._place_of_result(instruction, following), instruction.instruction.place
+        return Arrival(lanes, which, threads, holds, following, result, place, barrier.aligned, marks)
 
     def _place_of_result(self, instruction: BoundInstruction, following: int) -> int:
         if instruction.effect is not Effect.BLOCK_REDUCTION:
@@ -124,7 +124,7 @@ class ArrivingForm(KernelForm):
         """Arrivals and waits of a thread must alternate."""
         with self.e.when(self.b.icmp_unsigned("!=", wrong, ir.Constant(I32, 0)), likely=False):
             lane = self.b.zext(self.e.count_trailing_zeros(wrong), I64)
-            record_fault(self.e, self.context, kind, lane=lane, line=ir.Constant(I64, instruction.instruction.line))
+            record_fault(self.e, self.context, kind, lane=lane, place=ir.Constant(I64, instruction.instruction.place))
             self.leave(Outcome.STOPPED)
 
     @abstractmethod
@@ -169,7 +169,7 @@ class ArrivingForm(KernelForm):
         holds: ir.Value = ir.Constant(I64, -1)
         if arrival.holds is not None:
             holds = self.population(self.b.and_(arrival.holds, lanes))
-        line = ir.Constant(I64, arrival.line)
-        stop = self.e.intrinsic(ARRIVE, I32, [self.context, self.warp, *operands, amount, count, holds, line])
+        at = ir.Constant(I64, arrival.place)
+        stop = self.e.intrinsic(ARRIVE, I32, [self.context, self.warp, *operands, amount, count, holds, at])
         with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I32, 0)), likely=False):
             self.leave(Outcome.STOPPED)

@@ -45,6 +45,7 @@ class KernelForm(ABC):
         machine = WatchingMachine if analysis.is_watched else LlvmMachine
         self.m = machine(self.e, self.context, self.warp)
         self.m.parameter_bytes = analysis.layout.parameter_bytes
+        self.m.stack_start = analysis.layout.local_bytes
         self.operands = Operands(analysis, self.m, self.read_register)
         self.values: dict[str, Value] = {}
         self.written: set[str] = set()
@@ -158,7 +159,7 @@ class KernelForm(ABC):
                     self._start_instruction(instruction, self.guard_of(instruction))
                 case Carrier.TRAP:
                     self._start_instruction(instruction, self.guard_of(instruction))
-                    self._trap(instruction.instruction.line)
+                    self._trap(instruction.instruction.place)
                 case Carrier.BLOCK_END:
                     pass  # `emit_end` of the form
                 case _:
@@ -222,16 +223,17 @@ class KernelForm(ABC):
         if guarded:
             parted = self.b.and_(parted, self.b.icmp_unsigned("!=", active, ir.Constant(I32, 0)))
         with self.e.when(parted, likely=False):
-            lane, line = self.b.zext(self.e.count_trailing_zeros(active), I64), instruction.instruction.line
+            lane = self.b.zext(self.e.count_trailing_zeros(active), I64)
+            place = ir.Constant(I64, instruction.instruction.place)
             kind, detail = FaultKind.DIVERGENT_WARP, self.b.zext(active, I64)
-            record_fault(self.e, self.context, kind, lane=lane, line=ir.Constant(I64, line), detail=detail)
+            record_fault(self.e, self.context, kind, lane=lane, place=place, detail=detail)
             self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 
-    def _trap(self, line: int) -> None:
+    def _trap(self, place: int) -> None:
         hit = self.b.icmp_unsigned("!=", self.m.active, ir.Constant(I32, 0))
         with self.e.when(hit, likely=False):
             lane = self.b.zext(self.e.count_trailing_zeros(self.m.active), I64)
-            record_fault(self.e, self.context, FaultKind.TRAP, lane=lane, line=ir.Constant(I64, line))
+            record_fault(self.e, self.context, FaultKind.TRAP, lane=lane, place=ir.Constant(I64, place))
             self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 
     def _call_host(self, instruction: BoundInstruction) -> None:
@@ -248,13 +250,13 @@ class KernelForm(ABC):
             self.b.store(lanes, self.e.offset(table, 8 * WARP_SIZE * place))
         function = self.b.inttoptr(self.e.load_field(Context, self.context, "host_call"), POINTER)
         numbers = [ir.Constant(I64, list(HOST_FUNCTIONS).index(row.name)), self.b.zext(active, I64)]
-        line = ir.Constant(I64, instruction.instruction.line)
-        kind = ir.FunctionType(I64, [I64, I64, POINTER, I64])
+        kind = ir.FunctionType(I64, [I64, I64, POINTER])
         with self.e.when(self.b.icmp_unsigned("!=", active, ir.Constant(I32, 0))):
-            stop = self.b.call(Callee(function, kind), [*numbers, table, line])
+            stop = self.b.call(Callee(function, kind), [*numbers, table])
             with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I64, 0)), likely=False):
                 lane = self.b.sub(stop, ir.Constant(I64, 1))
-                record_fault(self.e, self.context, FaultKind.HOST_CALL, lane=lane, line=line)
+                at = ir.Constant(I64, instruction.instruction.place)
+                record_fault(self.e, self.context, FaultKind.HOST_CALL, lane=lane, place=at)
                 self.leave(Outcome.STOPPED)
         for bound in instruction.destinations:
             lanes = Value(self.b.load(table, typ=vector(I64)), False)
@@ -295,8 +297,8 @@ class KernelForm(ABC):
         left = self.b.sub(self.b.load(place, typ=I64), ir.Constant(I64, 1))
         self.b.store(left, place)
         with self.e.when(self.b.icmp_signed("<", left, ir.Constant(I64, 0)), likely=False):
-            line = ir.Constant(I64, self._line_of(index))
-            stop = self.e.intrinsic(REFUEL, I32, [self.context, self.warp, line])
+            at = ir.Constant(I64, self._end_of(index))
+            stop = self.e.intrinsic(REFUEL, I32, [self.context, self.warp, at])
             with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I32, 0))):
                 self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 
@@ -308,12 +310,12 @@ class KernelForm(ABC):
         self.b.store(left, place)
         return self.b.icmp_signed("<", left, ir.Constant(I64, 0))
 
-    def _line_of(self, index: int) -> int:
-        """The PTX line of a block's end, or of the next block that has one (a latch has no instruction)."""
+    def _end_of(self, index: int) -> int:
+        """The place of a block's last instruction, or of the next block that has one (a latch has no instruction)."""
         blocks = self.analysis.graph.blocks
         for _ in blocks:
             if blocks[index].instructions:
-                return blocks[index].instructions[-1].line
+                return blocks[index].instructions[-1].place
             index = blocks[index].successors[0]
         return 0
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+
 from llvmlite import ir
 
+from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.lower.analysis.asides import behind_aside
 from triptych.gpu.lower.analysis.kernel import KernelAnalysis
 from triptych.gpu.lower.kernel_code.arrivals import Arrival, ClusterWait
 from triptych.gpu.lower.kernel_code.body import FRAME_ALIGNMENT
 from triptych.gpu.lower.kernel_code.endings import EndingForm
+from triptych.gpu.lower.kernel_code.tile_homes import TileHomes
 from triptych.gpu.lower.primitives.emitter import I32, I64, number, vector
 from triptych.gpu.lower.primitives.machine import Value, element_type
 from triptych.gpu.lower.records import EXITED, Outcome, Status, Warp
@@ -26,12 +30,14 @@ class ConvergedForm(EndingForm):
         """Emits the function."""
         super().__init__(analysis, module, name)
         self.live = self.e.variable(I32, self.e.load_field(Warp, self.warp, "mask", I32), name="live")
+        self.tile_homes = TileHomes(self)
         self.in_frame = self._find_kept_in_frame()
         self.homes = {
             register: self.frame_place(register)
             if register in self.in_frame
             else self.e.variable(self._home_type(register), name=register)
             for register in analysis.slots
+            if register not in self.tile_homes.names
         }
         self.blocks = {pieces.start: self.e.block(f"block{pieces.start}") for pieces in analysis.pieces}
         self.counted_at = analysis.runs
@@ -51,11 +57,13 @@ class ConvergedForm(EndingForm):
     def _find_kept_in_frame(self) -> frozenset[str]:
         """The registers that live in the frame all the time: none, unless many are kept over waits."""
         kept = {name for index in self.analysis.resumable - {0} for name in self._live_in(index)}
-        kept -= self.analysis.uniformity.keys()
+        kept -= self.analysis.uniformity.keys() | self.tile_homes.names.keys()
         return frozenset(kept) if len(kept) >= MANY_KEPT else frozenset()
 
     def read_home(self, name: str) -> Value:
         """See `KernelForm`."""
+        if name in self.tile_homes.names:
+            return self.tile_homes.read(name)
         if name in self.in_frame:
             return Value(self.load_frame(name), False)
         place, kind = self.homes[name], self._home_type(name)
@@ -77,9 +85,25 @@ class ConvergedForm(EndingForm):
         else:
             self.b.store(self.to_home(name, self.m.lanes_of(value)), self.homes[name])
 
+    def keep_all(self, written: Mapping[str, Value], wanted: Set[str]) -> None:
+        """See `EndingForm`."""
+        super().keep_all({name: v for name, v in written.items() if name not in self.tile_homes.names}, wanted)
+        self.tile_homes.keep(written, wanted)
+
+    def start_block(self) -> None:
+        """See `KernelForm`."""
+        super().start_block()
+        self.tile_homes.forget()
+
+    def _emit(self, instruction: BoundInstruction) -> None:
+        """See `KernelForm`."""
+        self.tile_homes.aim(instruction)
+        super()._emit(instruction)
+
     # Entering and leaving ---------------------------------------------------------------------------------------
 
     def _emit_entry(self) -> None:
+        self.tile_homes.enter()
         resume = self.e.load_field(Warp, self.warp, "resume", I32)
         start = self.b.block
         restores = [(index, self.e.block(f"resume{index}")) for index in sorted(self.analysis.resumable)]
@@ -93,12 +117,15 @@ class ConvergedForm(EndingForm):
             switch.add_case(ir.Constant(I32, index), block)
 
     def _live_in(self, index: int) -> list[str]:
-        return sorted(self.analysis.liveness.live_in(index) & self.analysis.slots.keys())
+        """The registers that live at a block, but for those of tiles."""
+        live = self.analysis.liveness.live_in(index) & self.analysis.slots.keys()
+        return sorted(live - self.tile_homes.names.keys())
 
     def _restore(self, index: int) -> None:
         if index == 0:  # what is read before it is written reads as zero
             for name in self._live_in(0):
                 self.b.store(ir.Constant(self._home_type(name), None), self.homes[name], align=FRAME_ALIGNMENT)
+            self.tile_homes.clear(self.analysis.liveness.live_in(0))
             return
         names = [name for name in self._live_in(index) if name not in self.in_frame]
         first = self.e.count_trailing_zeros(self.e.get(self.live, I32))
@@ -246,9 +273,11 @@ class ConvergedForm(EndingForm):
         self.emit_block_body(index)
         here = Value(self.e.from_bits(lanes), False)
         live_out = self.analysis.liveness.live_out(index)
+        written: dict[str, Value] = {}
         for name in sorted(self.written & live_out & self.analysis.slots.keys()):
             declared = self.operands.declared(name)
-            self.keep(name, self.m.select(declared, here, self.values[name], self.read_home(name)))
+            written[name] = self.m.select(declared, here, self.values[name], self.read_home(name))
+        self.keep_all(written, live_out)
 
     def _retire(self, index: int, ended: ir.Value, remaining: ir.Value) -> None:
         """Some lanes end at once; the rest stay converged."""
@@ -268,6 +297,7 @@ class ConvergedForm(EndingForm):
 
     def _part_to(self, following: ir.Value) -> None:
         """Each live lane goes on at a block of its own, in the masked form."""
+        self.tile_homes.turn_to_registers()
         alive = self.e.from_bits(self.group)
         self.set_next_blocks(self.b.select(alive, following, number(vector(I32), EXITED)))
         self._store_live()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from functools import reduce
 
 from llvmlite import ir
@@ -22,6 +22,11 @@ class EndingForm(ArrivingForm):
     @abstractmethod
     def keep(self, name: str, value: Value) -> None:
         """A register that the block wrote, for blocks behind it."""
+
+    def keep_all(self, written: Mapping[str, Value], wanted: Set[str]) -> None:
+        """What the block wrote, as far as it is among the registers that are wanted behind it."""
+        for name, value in written.items():
+            self.keep(name, value)
 
     @abstractmethod
     def wait(self, index: int, following: int | None) -> None:
@@ -54,8 +59,8 @@ class EndingForm(ArrivingForm):
         picked = self._picked(index)
         condition = None if condition is None else self.steering(condition)
         live_out = self.analysis.liveness.live_out(index)
-        for name in sorted(self.written & live_out & self.analysis.slots.keys()):
-            self.keep(name, self.values[name])
+        written = sorted(self.written & live_out & self.analysis.slots.keys())
+        self.keep_all({name: self.values[name] for name in written}, live_out)
         if self.analysis.graph.blocks[index].waits and self.analysis.bound[index][-1].effect is Effect.CLUSTER_WAIT:
             assert behind is not None, "no body ends with what does not leave"
             self.wait_for_cluster(self.read_cluster_wait(self.analysis.bound[index][-1], behind), index, behind)

@@ -1,13 +1,13 @@
 """Memory accesses as functions that every kernel shares: bounds, address translation, counters, the access itself.
 
 A helper acts for a whole warp: `(context, site, mask, addresses, values…)`. It takes a short way where a full warp
-touches neighbouring elements or one element. Any other request is admitted first (`admission/`: a function a space,
-whatever is accessed there), and then the helper moves the data. An access that faults is recorded, left out, and stops
-the launch.
+touches neighbouring elements or one element, and another where each half of it does (`halves.py`). Any other request is
+admitted first (`admission/`: a function a space, whatever is accessed there), and then the helper moves the data. An
+access that faults is recorded, left out, and stops the launch.
 """
 
 from triptych.gpu.lower.memory.access import HelperAccess, atomic_access
-from triptych.gpu.lower.memory.admission import BY_SIZE, admission_name, admit_name, build_admission
+from triptych.gpu.lower.memory.admission import BY_SIZE, admission_name, admit_name, admit_symbols, build_admission
 from triptych.gpu.lower.memory.copies import BYTEWISE, build_copy, copy_name
 from triptych.gpu.lower.memory.counts import Phases, phases_of
 from triptych.gpu.lower.memory.helper import build_helper
@@ -31,6 +31,7 @@ __all__ = [
     "Phases",
     "admission_name",
     "admit_name",
+    "admit_symbols",
     "atomic_access",
     "build_admission",
     "build_copy",

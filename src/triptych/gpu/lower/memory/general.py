@@ -1,4 +1,4 @@
-"""Any mask and any addresses: an admitted request moves all lanes at once where it allows that, else lane by lane."""
+"""Any mask and any addresses: by halves, or else, once admitted, all lanes at once where that goes, or lane by lane."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from triptych.gpu.lower.memory.access import HelperAccess
 from triptych.gpu.lower.memory.admission import Pattern, admission_name
 from triptych.gpu.lower.memory.admission.generic import part_lanes
 from triptych.gpu.lower.memory.atomics import swap_pair, update_element
+from triptych.gpu.lower.memory.halves import serve_halves
 from triptych.gpu.lower.memory.interleaving import parts_of
 from triptych.gpu.lower.memory.moves import interleave, read_contiguous, return_all
 from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, VOID, Emitter, constant, number, vector
@@ -29,6 +30,8 @@ _MASKED = (4, 8)
 def build_general(access: HelperAccess, function: ir.Function) -> None:
     """Emits the function that takes any mask and any addresses."""
     e = Emitter(function)
+    if not access.is_atomic:
+        serve_halves(e, access, function.args)
     element = vector(access.element)
     outputs = [e.variable(element, number(element, 0)) for _ in range(access.results)]
     with e.when(e.b.icmp_unsigned("!=", function.args[2], ir.Constant(I32, 0))):

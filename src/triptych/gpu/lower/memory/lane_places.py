@@ -27,9 +27,10 @@ class LanePlaces:
         with e.when(e.b.icmp_unsigned("!=", mask, ir.Constant(I32, 0)), likely=True):
             arguments = [context, site, mask, self.places, constant(self.size), constant(int(write))]
             e.b.store(e.intrinsic(admission_name(self.space, self.size), I64, arguments), admitted)
-        lanes = e.from_bits(e.b.trunc(e.get(admitted, I64), I32))
-        spare = e.splat(e.b.ptrtoint(self.spare, I64))
-        e.b.store(e.b.select(lanes, e.get(self.places, wide), spare), self.places)
+        lanes = e.b.trunc(e.get(admitted, I64), I32)
+        with e.when(e.b.icmp_unsigned("!=", lanes, ir.Constant(I32, -1))):
+            spare = e.splat(e.b.ptrtoint(self.spare, I64))
+            e.b.store(e.b.select(e.from_bits(lanes), e.get(self.places, wide), spare), self.places)
 
     def place(self, lane: ir.Value | int) -> ir.Value:
         """A lane's place of the host; `lane` is an i64 where it is not known."""

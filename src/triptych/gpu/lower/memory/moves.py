@@ -8,6 +8,7 @@ from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.lower.memory.access import HelperAccess
+from triptych.gpu.lower.primitives.arranging import concatenate, pieces
 from triptych.gpu.lower.primitives.emitter import I32, Emitter, number, undefined, vector
 
 _LONG = 64
@@ -16,13 +17,18 @@ for shuffles of many lanes."""
 
 
 def move_contiguous(
-    b: ir.IRBuilder, access: HelperAccess, place: ir.Value, values: Sequence[ir.Value]
+    e: Emitter, access: HelperAccess, places: Sequence[ir.Value], values: Sequence[ir.Value]
 ) -> list[ir.Value]:
-    """Loads or stores 32 · count neighbouring elements."""
+    """Loads or stores the neighbouring elements at each place, of as many lanes as every other place has."""
+    b, count = e.b, WARP_SIZE // len(places) * access.count
     if access.kind == "store":
-        b.store(interleave(b, values), place, align=1)
+        whole = interleave(b, values)
+        parts = pieces(b, whole, count) if len(places) > 1 else [whole]
+        for part, place in zip(parts, places, strict=True):
+            b.store(part, place, align=1)
         return []
-    return read_contiguous(b, access, place)
+    kind = vector(access.element, count)
+    return take_apart(b, concatenate(b, [b.load(place, align=1, typ=kind) for place in places]), access.count)
 
 
 def read_contiguous(b: ir.IRBuilder, access: HelperAccess, place: ir.Value) -> list[ir.Value]:
@@ -31,16 +37,21 @@ def read_contiguous(b: ir.IRBuilder, access: HelperAccess, place: ir.Value) -> l
     return take_apart(b, b.load(place, align=1, typ=wide), count)
 
 
-def move_broadcast(e: Emitter, access: HelperAccess, place: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
-    """All lanes load one place; of stores the last lane's value stays."""
+def move_broadcast(
+    e: Emitter, access: HelperAccess, places: Sequence[ir.Value], values: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """All lanes of a place, as many as every other place has, load it; of stores the last lane's value stays."""
     loaded: list[ir.Value] = []
+    lanes_each = WARP_SIZE // len(places)
     for position in range(access.count):
-        there = e.offset(place, position * access.size)
+        there = [e.offset(place, position * access.size) for place in places]
         if access.kind == "load":
-            loaded.append(e.splat(e.b.load(there, align=1, typ=access.element)))
-        else:
-            value = e.b.extract_element(values[position], ir.Constant(I32, WARP_SIZE - 1))
-            e.b.store(value, there, align=1)
+            each = [e.splat(e.b.load(place, align=1, typ=access.element), lanes_each) for place in there]
+            loaded.append(concatenate(e.b, each))
+            continue
+        for index, place in enumerate(there, 1):
+            value = e.b.extract_element(values[position], ir.Constant(I32, index * lanes_each - 1))
+            e.b.store(value, place, align=1)
     return loaded
 
 

@@ -24,28 +24,19 @@ def build_short_ways(access: HelperAccess, function: ir.Function, general: ir.Fu
     kind = addresses.type.element
     first = b.extract_element(addresses, ir.Constant(I32, 0))
     way = SHORT_WAYS[access.space](e, access, context, site, first)
-    distance = b.sub(addresses, e.splat(first))
+    distances, other = b.sub(addresses, e.splat(first)), e.block("other")
     aligned = b.icmp_unsigned("==", b.and_(first, ir.Constant(kind, access.bytes - 1)), ir.Constant(kind, 0))
-    eligible = b.and_(b.icmp_unsigned("==", mask, ir.Constant(I32, -1)), aligned)
-    check, check_broadcast, other = e.block("full"), e.block("spread"), e.block("general")
-    b.cbranch(eligible, check, other)
-    wide = [number(vector(access.element), 0)] * access.results
-    for start, pattern, size, counter, following in (
-        (check, lanes(kind, access.bytes), WARP_SIZE * access.bytes, "contiguous", check_broadcast),
-        (check_broadcast, number(vector(kind), 0), access.bytes, "broadcast", other),
+    _go_on_if(e, b.and_(b.icmp_unsigned("==", mask, ir.Constant(I32, -1)), aligned), other)
+    for pattern, size, counter, move in (
+        (lanes(kind, access.bytes), WARP_SIZE * access.bytes, "contiguous", move_contiguous),
+        (number(vector(kind), 0), access.bytes, "broadcast", move_broadcast),
     ):
-        b.position_at_end(start)
-        fits, inside = e.block("fits"), e.block("inside")
-        b.cbranch(e.all_lanes(b.icmp_unsigned("==", distance, pattern)), fits, following)
-        b.position_at_end(fits)
-        b.cbranch(way.reaches(size), inside, other)
-        b.position_at_end(inside)
-        place = way.enter(size, counter)
-        if counter == "contiguous":
-            loaded = move_contiguous(b, access, place, values)
-        else:
-            loaded = move_broadcast(e, access, place, values)
-        return_all(b, access, loaded or wide)
+        following = e.block("following")
+        _go_on_if(e, e.all_lanes(b.icmp_unsigned("==", distances, pattern)), following)
+        _go_on_if(e, way.reaches(size), other)
+        return_all(b, access, move(e, access, [way.enter(size, counter)], values))
+        b.position_at_end(following)
+    b.branch(other)
     b.position_at_end(other)
     given = b.call(general, [context, site, mask, addresses, *values])
     if access.results:
@@ -54,14 +45,22 @@ def build_short_ways(access: HelperAccess, function: ir.Function, general: ir.Fu
         b.ret_void()
 
 
+def _go_on_if(e: Emitter, condition: ir.Value, otherwise: ir.Block) -> None:
+    following = e.block("following")
+    e.b.cbranch(condition, following, otherwise)
+    e.b.position_at_end(following)
+
+
 class _ShortGlobal:
     """Global memory: inside the site's last storage, from a sector's start on."""
 
     def __init__(self, e: Emitter, access: HelperAccess, context: ir.Value, site: ir.Value, first: ir.Value) -> None:
+        """An access of a full warp whose lane 0 reaches for `first`."""
         self.e, self.b, self.access, self.first = e, e.b, access, first
         self.site = e.offset(site, access.space.sites.index(GLOBAL) * Site.size())
 
     def reaches(self, size: int) -> ir.Value:
+        """Whether `size` bytes from there are the storage's."""
         end = self.b.add(self.first, ir.Constant(I64, size))
         # Signed: no storage lies in the upper half, where `end` could wrap around.
         above = self.b.icmp_signed(">=", self.first, self.e.load_field(Site, self.site, "low"))
@@ -107,7 +106,7 @@ class ShortShared:
         return self.e.offset(base, self.first)
 
 
-SHORT_WAYS: Mapping[Space, type[_ShortGlobal] | type[ShortShared]] = {
+SHORT_WAYS: Mapping[Space, type[_ShortGlobal | ShortShared]] = {
     GLOBAL: _ShortGlobal, SHARED: ShortShared, GENERIC: _ShortGlobal, GENERIC_IN_CLUSTERS: _ShortGlobal
 }  # fmt: skip
 """The short way of each space that has one; of generic addresses those of storages take it, as no window holds one."""

@@ -49,6 +49,7 @@ class LlvmMachine(WarpMachine):
         self.warp = warp
         self.site: ir.Value | None = None
         self.parameter_bytes = 0
+        self.stack_start = 0
         self.homes: dict[str, ir.Value] = {}
         """Where registers of matrices are handed over in memory."""
 
@@ -360,6 +361,11 @@ class LlvmMachine(WarpMachine):
     def block_rank(self) -> Value:
         """See `Machine`."""
         return Value(self.b.trunc(block_rank(self.e, self.context), I32), True)
+
+    def stack_bounds(self) -> tuple[Value, Value]:
+        """See `Machine`."""
+        end = self.e.load_field(Context, self.context, "local_size")
+        return self.constant(U64, self.stack_start), Value(end, True)
 
     def fence(self) -> None:
         """See `Machine`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from llvmlite import ir
 
 from triptych.gpu.isa.tensor.fragments import Product
-from triptych.gpu.isa.types import U32, ScalarType
+from triptych.gpu.isa.types import F32, U32, ScalarType
 from triptych.gpu.lower.primitives.emitter import I32, I64, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.primitives.floating import FloatMachine
 from triptych.gpu.lower.primitives.shuffle import SHUFFLE
@@ -118,7 +118,11 @@ class WarpMachine(FloatMachine):
 
     def multiply_matrices(self, product: Product, registers: Sequence[Value]) -> Sequence[Value]:
         """See `Machine`."""
-        given = self.tiles.multiply(product, [self.spread(value) for value in registers])
+        factors = product.a.registers + product.b.registers
+        # A sum that is no number makes another, whatever its bits.
+        sums = self.lanes_of if product.c.element is F32 else self.spread
+        lanes = [self.spread(value) for value in registers[:factors]] + [sums(value) for value in registers[factors:]]
+        given = self.tiles.multiply(product, lanes)
         return [Value(register, False) for register in given]
 
     # Reductions -------------------------------------------------------------------------------------------------

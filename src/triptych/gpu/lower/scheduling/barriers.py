@@ -56,28 +56,28 @@ def _place_of(e: Emitter, context: ir.Value, index: ir.Value) -> ir.Value:
 
 
 def _build_arrive(module: ir.Module) -> None:
-    """arrive(context, warp, number, threads, amount, lanes, holds, line): 1 where the launch has to stop.
+    """arrive(context, warp, number, threads, amount, lanes, holds, place): 1 where the launch has to stop.
 
     `threads` complete the barrier, -1: all of the block. `amount` of them arrive, by `lanes` lanes; a reduction's
     predicate holds in `holds` of these, -1 where there is none.
     """
     e = start_function(module, ARRIVE, I32, [POINTER, POINTER, *([I64] * 6)])
-    context, _, index, threads, amount, lanes, holds, line = e.function.args
+    context, _, index, threads, amount, lanes, holds, at = e.function.args
     _arrive_simply(e)
-    _check(e, context, FaultKind.BARRIER_NUMBER, e.b.icmp_unsigned(">=", index, constant(BARRIERS)), line, index)
+    _check(e, context, FaultKind.BARRIER_NUMBER, e.b.icmp_unsigned(">=", index, constant(BARRIERS)), at, index)
     partial = e.b.icmp_signed("!=", e.b.and_(threads, constant(WARP_SIZE - 1)), constant(0))
     wrong = e.b.or_(partial, e.b.icmp_signed("==", threads, constant(0)))
     wrong = e.b.and_(wrong, e.b.icmp_signed("!=", threads, constant(-1)))
-    _check(e, context, FaultKind.BARRIER_THREADS, wrong, line, threads)
+    _check(e, context, FaultKind.BARRIER_THREADS, wrong, at, threads)
     place, bit = _place_of(e, context, index), e.b.shl(constant(1), index)
     arrivals = e.load_field(Context, context, "arrivals")
     first = e.b.icmp_unsigned("==", e.b.and_(arrivals, bit), constant(0))
     with e.when(first):
         e.b.store(e.b.or_(arrivals, bit), e.field(Context, context, "arrivals"))
-        e.start_record(Barrier, place, {"threads": threads, "line": line})
+        e.start_record(Barrier, place, {"threads": threads, "place": at})
     other = e.b.icmp_signed("!=", e.load_field(Barrier, place, "threads"), threads)
-    before = e.load_field(Barrier, place, "line")
-    _check(e, context, FaultKind.BARRIER_MISMATCH, other, line, before)
+    before = e.load_field(Barrier, place, "place")
+    _check(e, context, FaultKind.BARRIER_MISMATCH, other, at, before)
     e.add_field(Barrier, place, "arrived", amount)
     e.add_field(Barrier, place, "live", lanes)
     with e.when(e.b.icmp_signed(">=", holds, constant(0))):
@@ -104,9 +104,9 @@ def _arrive_simply(e: Emitter) -> None:
             e.b.ret(ir.Constant(I32, 0))
 
 
-def _check(e: Emitter, context: ir.Value, kind: FaultKind, wrong: ir.Value, line: ir.Value, detail: ir.Value) -> None:
+def _check(e: Emitter, context: ir.Value, kind: FaultKind, wrong: ir.Value, at: ir.Value, detail: ir.Value) -> None:
     with e.when(wrong, likely=False):
-        record_fault(e, context, kind, line=line, detail=detail)
+        record_fault(e, context, kind, place=at, detail=detail)
         e.b.ret(ir.Constant(I32, 1))
 
 

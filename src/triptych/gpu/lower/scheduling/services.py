@@ -35,15 +35,15 @@ def build_services() -> ir.Module:
 
 
 def _build_fault(module: ir.Module) -> None:
-    """fault(context, kind, lane, line, detail, site, address, size): keeps a worker's first, and stops later blocks."""
+    """fault(context, kind, lane, place, detail, site, address, size): keeps a worker's first, stops later blocks."""
     e = start_function(module, FAULT, VOID, [POINTER, *([I64] * 4), POINTER, I64, I64])
-    context, kind, lane, line, detail, site, address, size = e.function.args
+    context, kind, lane, place, detail, site, address, size = e.function.args
     none = e.b.icmp_signed("==", e.load_field(Context, context, "fault_kind"), constant(0))
     with e.when(none):
         block = e.load_field(Context, context, "block_index")
         values = {
             "fault_kind": kind, "fault_block": block, "fault_warp": e.load_field(Context, context, "warp_index"),
-            "fault_lane": lane, "fault_line": line, "fault_detail": detail,
+            "fault_lane": lane, "fault_place": place, "fault_detail": detail,
             "fault_site": e.b.ptrtoint(site, I64), "fault_address": address, "fault_size": size,
         }  # fmt: skip
         for name, value in values.items():
@@ -64,7 +64,7 @@ def record_fault(
     kind: FaultKind | ir.Value,
     *,
     lane: ir.Value = _NONE,
-    line: ir.Value = _NONE,
+    place: ir.Value = _NONE,
     detail: ir.Value = _NONE,
     site: ir.Value = _NO_SITE,
     address: ir.Value = _NONE,
@@ -72,11 +72,11 @@ def record_fault(
 ) -> None:
     """Records a fault of the warp that runs.
 
-    `lane` did it. `line` is the instruction's in PTX, `detail` what the kind tells of it; an access has its `site`
-    instead, and the `address` and the `size` in bytes that it reached for.
+    `lane` did it. `place` is the instruction's (`Instruction.place`), `detail` what the kind tells of it; an access has
+    its `site` instead, and the `address` and the `size` in bytes that it reached for.
     """
     code = constant(kind) if isinstance(kind, FaultKind) else kind
-    e.intrinsic(FAULT, VOID, [context, code, lane, line, detail, site, address, size])
+    e.intrinsic(FAULT, VOID, [context, code, lane, place, detail, site, address, size])
 
 
 def _build_misuse(module: ir.Module) -> None:
@@ -187,9 +187,9 @@ def _find_part(e: Emitter, row: ir.Value, site: ir.Value, low: ir.Value, end: ir
 
 
 def _build_refuel(module: ir.Module) -> None:
-    """refuel(context, warp, line): 0 to go on, else the launch has to stop. Also called when a fault took the fuel."""
+    """refuel(context, warp, place): 0 to go on, else the launch has to stop. Also called when a fault took the fuel."""
     e = start_function(module, REFUEL, I32, [POINTER, POINTER, I64])
-    context, warp, line = e.function.args
+    context, warp, place = e.function.args
     stop = e.b.load(e.b.inttoptr(e.load_field(Context, context, "stop_block"), POINTER), typ=I64)
     faulted = e.b.icmp_signed("!=", e.load_field(Context, context, "fault_kind"), constant(0))
     behind = e.b.icmp_signed(">", e.load_field(Context, context, "block_index"), stop)
@@ -201,7 +201,7 @@ def _build_refuel(module: ir.Module) -> None:
     left = e.b.sub(left, at_most_fuel(e, left))
     e.b.store(e.b.sub(budget, left), e.field(Warp, warp, "spent"))
     with e.when(e.b.icmp_signed("<=", left, constant(0))):
-        record_fault(e, context, FaultKind.BUDGET, line=line)
+        record_fault(e, context, FaultKind.BUDGET, place=place)
         e.b.ret(ir.Constant(I32, 1))
     # The iteration that asks is one of those to come.
     e.b.store(e.b.sub(at_most_fuel(e, left), constant(1)), e.field(Warp, warp, "fuel"))

@@ -14,7 +14,7 @@ from llvmlite import ir
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.tensor.fragments import LINES, Fragment, Product
 from triptych.gpu.lower.primitives.arranging import turn
-from triptych.gpu.lower.primitives.emitter import POINTER, VOID, Emitter, constant, start_function, vector
+from triptych.gpu.lower.primitives.emitter import I64, POINTER, VOID, Emitter, constant, start_function, vector
 from triptych.gpu.lower.primitives.values import element_type
 from triptych.gpu.lower.tensor.arithmetic import ARITHMETICS, Tile
 from triptych.gpu.lower.tensor.elements import LEAST_ALIGNMENT, narrow, number_of, pair_up, part, widen
@@ -33,6 +33,11 @@ def tile_name(fragment: Fragment, *, turned: bool) -> str:
 def registers_name(fragment: Fragment) -> str:
     """The symbol of the helper that makes registers of a tile of sums."""
     return f"triptych.registers.{fragment.name}"
+
+
+def turn_name(fragment: Fragment, *, to_tiles: bool) -> str:
+    """The symbol of the helper that makes tiles of registers in the place of these, or registers of tiles."""
+    return f"{tile_name(fragment, turned=False) if to_tiles else registers_name(fragment)}.in_place"
 
 
 def register_types(fragment: Fragment) -> list[ir.Type]:
@@ -59,7 +64,7 @@ def build_multiply(product: Product) -> ir.Module:
 
 
 def build_tile(fragment: Fragment, turned: bool) -> ir.Module:
-    """The module with the helper: `(tile, registers)`."""
+    """The module with the helper: `(tile, registers)`; of sums with the one that turns some in their place."""
     name = tile_name(fragment, turned=turned)
     module = ir.Module(name=name)
     e = start_function(module, name, VOID, [POINTER, *register_types(fragment)])
@@ -70,16 +75,45 @@ def build_tile(fragment: Fragment, turned: bool) -> ir.Module:
     else:
         unpack(e, fragment, home, target)
     e.b.ret_void()
+    if has_place(fragment):
+        _build_turn(module, fragment, to_tiles=True)
     return module
 
 
 def build_registers(fragment: Fragment) -> ir.Module:
-    """The module with the helper: `(tile) -> registers`; it writes nothing."""
+    """The module with the helper: `(tile) -> registers`, which writes nothing; and the one that turns some in place."""
     name = registers_name(fragment)
     module = ir.Module(name=name)
     e = start_function(module, name, registers_result(fragment), [POINTER])
     _return_registers(e, fragment, Tile.at(e.function.args[0], fragment))
+    if has_place(fragment):
+        _build_turn(module, fragment, to_tiles=False)
     return module
+
+
+def has_place(fragment: Fragment) -> bool:
+    """Whether a tile of sums is as large as the registers that hold it."""
+    return fragment.block_registers > 1 and fragment.packed == 1 and fragment.copies == 1
+
+
+def _build_turn(module: ir.Module, fragment: Fragment, *, to_tiles: bool) -> None:
+    """turn(place, count): so many tiles, or matrices in registers, one behind the other, become the other in place."""
+    e = start_function(module, turn_name(fragment, to_tiles=to_tiles), VOID, [POINTER, I64])
+    first, count = e.function.args
+    types = register_types(fragment)
+    size = WARP_SIZE * fragment.register.bytes
+    with e.counted(count) as i:
+        place = e.offset(first, e.b.mul(i, constant(size * len(types))))
+        places = [e.offset(place, size * index) for index in range(len(types))]
+        if to_tiles:
+            registers = [e.b.load(p, align=LEAST_ALIGNMENT, typ=t) for p, t in zip(places, types, strict=True)]
+            e.intrinsic(tile_name(fragment, turned=False), VOID, [place, *registers])
+        else:
+            given = e.intrinsic(registers_name(fragment), registers_result(fragment), [place])
+            several = len(types) > 1
+            for index, p in enumerate(places):
+                e.b.store(e.b.extract_value(given, index) if several else given, p, align=LEAST_ALIGNMENT)
+    e.b.ret_void()
 
 
 def _in_memory(e: Emitter, fragment: Fragment, registers: Sequence[ir.Value]) -> ir.Value:

@@ -93,8 +93,10 @@ class PlainAdmission(Admission):
     def _lie_apart(self, step: ir.Value) -> ir.Value:
         """Whether each lane's address is `step` bytes behind that of the lane before, which takes part too."""
         b, r = self.b, self.request
-        steps = b.mul(self.e.splat(step), b.sub(lanes(I64), self.e.splat(b.zext(r.first_lane, I64))))
-        same = b.icmp_unsigned("==", r.addresses, b.add(self.e.splat(r.first_address), steps))
+        # What is multiplied and what comes of it is small, but before the first lane, which takes no part.
+        steps = b.mul(self.e.splat(b.trunc(step, I32)), b.sub(lanes(I32), self.e.splat(r.first_lane)))
+        behind = b.zext(steps, vector(I64))
+        same = b.icmp_unsigned("==", r.addresses, b.add(self.e.splat(r.first_address), behind))
         together = self.e.all_lanes(b.or_(same, r.inactive))
         run = b.lshr(r.mask, r.first_lane)
         gapless = b.icmp_unsigned("==", b.and_(run, b.add(run, ir.Constant(I32, 1))), ir.Constant(I32, 0))

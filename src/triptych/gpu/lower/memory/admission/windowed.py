@@ -9,7 +9,7 @@ from triptych.gpu.lower.memory.admission.request import Pattern, PlainAdmission,
 from triptych.gpu.lower.memory.counts import BankCount, count_even_wavefronts
 from triptych.gpu.lower.memory.interleaving import LocalMemory
 from triptych.gpu.lower.memory.windows import WINDOWS
-from triptych.gpu.lower.primitives.emitter import I32, I64, constant, lanes
+from triptych.gpu.lower.primitives.emitter import I32, constant, lanes, vector
 from triptych.gpu.lower.records import Context, Site
 
 
@@ -69,8 +69,10 @@ class AdmitShared(_Windowed):
         beyond = b.or_(self._beyond(r.first_address, r.size), self._beyond(r.last_address, r.size))
         inside = b.icmp_unsigned("==", beyond, constant(0))
         with self.e.when(b.and_(b.and_(self.is_full(), in_words), b.and_(ends, inside))):
-            expected = b.add(self.e.splat(r.first_address), b.mul(self.e.splat(step), lanes(I64)))
-            with self.e.when(self.e.all_lanes(b.icmp_unsigned("==", r.addresses, expected))):
+            kind = vector(I32)
+            first, apart = (self.e.splat(b.trunc(value, I32)) for value in (r.first_address, step))
+            expected = b.add(first, b.mul(apart, lanes(I32)))
+            with self.e.when(self.e.all_lanes(b.icmp_unsigned("==", b.trunc(r.addresses, kind), expected))):
                 wavefronts = count_even_wavefronts(self.e, step)
                 self.count_request(wavefronts)
                 self.e.add_field(Site, r.site, "conflicts", b.sub(wavefronts, constant(1)))
