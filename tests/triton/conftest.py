@@ -11,7 +11,7 @@ import pytest
 
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.handles import Handle, Storage
-from triptych.core.launches import Observed
+from triptych.core.launches import Account, Observed
 from triptych.core.plan import Launch, Program
 from triptych.execution import nodes
 from triptych.execution.host_memory import Bytes
@@ -48,7 +48,7 @@ class Recorder:
         assert all(argument.storage in memory for argument in launch.arguments if isinstance(argument, Handle))
         moved = launch.grid[0] * launch.block[0] * 4
         counters = Counters({"global.load.compulsory_bytes": Counter(moved, "bytes", Provenance.COUNTED_PTX)})
-        return Observed(counters)
+        return Observed(Account.of(counters))
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ import triptych
 from triptych import chips
 from triptych.core.errors import UnknownName, UnsupportedFeature, UsageError
 from triptych.execution.profile import active_chip, active_target
-from triptych.languages.triton import activate, deactivate, internals
+from triptych.languages.triton import activate, deactivate, internals, version
 
 FUSION = "TRITON_DEFAULT_FP_FUSION"
 
@@ -41,6 +41,8 @@ def touched() -> list[Any]:
         triton.compiler.compiler.get_cache_key,
         triton.testing.Mark.run,
         vars(internals.cuda_driver)["is_active"],
+        vars(kernel)["_init_handles"],
+        vars(jit.JITCallable)["cache_key"],
         hasattr(kernel, "n_regs"),
         hasattr(kernel, "n_spills"),
         triton.runtime.driver._active,
@@ -209,21 +211,29 @@ with activate(target="sm_80"):
 
 
 def test_a_triton_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(internals, "VERSION", (3, 5))
+    monkeypatch.setattr(triton, "__version__", "3.5.1")
     with pytest.raises(UnsupportedFeature, match=r"is too old: triptych works with 3\.6 to 3\.9"):
         activate()
 
 
 def test_a_newer_triton_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(internals, "VERSION", (3, 10))
+    monkeypatch.setattr(triton, "__version__", "3.10.0")
     with pytest.warns(UserWarning, match=r"tried with Triton 3\.6 to 3\.9, not with"), activate():
         pass
 
 
-@pytest.mark.parametrize("version", internals.TESTED)
-def test_the_ends_of_what_was_tried(version: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(internals, "VERSION", version)
-    internals.check_version()
+@pytest.mark.parametrize("tried", version.TESTED)
+def test_the_ends_of_what_was_tried(tried: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton, "__version__", f"{tried[0]}.{tried[1]}.0+git1234")
+    version.check_version()
+    assert version.installed_version() == tried
+
+
+def test_no_triton_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with pytest.raises(UnsupportedFeature, match="Triton is not installed") as caught:
+        triptych.triton.activate()
+    assert caught.value.hint == "pip install 'triton>=3.6'"
 
 
 def test_the_chip_of_an_activation_is_in_force_for_profiles_too() -> None:

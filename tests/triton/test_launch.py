@@ -141,8 +141,9 @@ def test_an_array_with_gaps_is_remarked_unless_its_strides_are_passed(active: No
         copy[(1,)](source[32:].reshape(-1), out, BLOCK=64)
         copy_strided[(1,)](source.T, 3, out, 20, BLOCK=64)
         copy_strided[(1,)](source.T, 3, out, 20, BLOCK=4)
+        add[(1,)](source[:, 1], source[0, 0:1].reshape(()), out, 1, BLOCK=64)
     told = [launch.remarks for launch in recorded.launches]
-    assert [len(remarks) for remarks in told] == [1, 0, 0, 1, 0], "4 as a constant is as good"
+    assert [len(remarks) for remarks in told] == [1, 0, 0, 1, 0, 1], "4 as a constant is as good"
     assert "copy got the address of `source`, an array of shape (64,) with gaps" in told[0][0]
     assert "strides (4,)" in told[0][0]
     assert "`x`, an array of shape (4, 64)" in told[3][0]
@@ -285,6 +286,7 @@ def test_wrong_arguments_are_named(recorder: Any, value: object, reason: str) ->
         add[(1,)](x, value, out, 64, BLOCK=64)
     assert "argument 'y' of kernel 'add'" in str(caught.value)
     assert reason in str(caught.value)
+    assert isinstance(caught.value, OverflowError) == isinstance(value, int)
     assert caught.value.where is not None
     assert caught.value.where.file == __file__
     assert recorder.launches == []
@@ -312,6 +314,7 @@ def test_registers_come_from_the_assembler(recorder: Any) -> None:
     compiled = add[(3,)](x, y, out, 3000, BLOCK=1024)
     assert 8 <= compiled.n_regs <= 255
     assert compiled.n_spills == 0
+    assert "LDG.E" in compiled.asm["sass"]
 
 
 def test_an_open_profile_decides(recorder: Any) -> None:

@@ -217,6 +217,9 @@ def test_the_device_s_properties() -> None:
         assert torch.cuda.device_count() == 1
         assert torch.cuda.current_device() == 0
         assert torch.cuda.get_device_capability() == (8, 0)
+        assert torch.cuda.get_device_capability((0, "names none")) == (8, 0)
+        with pytest.raises(ValueError, match="cpu"):
+            torch.cuda.get_device_capability("cpu")
         assert torch.cuda.get_device_name(0).startswith("NVIDIA A100")
         properties = torch.cuda.get_device_properties("cuda")
         assert (properties.multi_processor_count, properties.warp_size) == (108, 32)

@@ -121,3 +121,16 @@ def test_rows_of_an_embedding_sum_in_f32(active: None) -> None:
     indexed = torch.zeros(2, 8, dtype=torch.float16, device="cuda", requires_grad=True)
     indexed[chosen].backward(torch.full((4096, 8), 0.1, device="cuda").half())
     assert torch.equal(indexed.grad, table.grad)
+
+
+def test_products_with_a_type_of_their_own(active: None) -> None:
+    a, b, c = (torch.randn(shape, device="cuda").half() for shape in ((3, 64), (64, 5), (3, 5)))
+    exact = a.float() @ b.float()
+    assert torch.equal(torch.mm(a, b, out_dtype=torch.float32), exact)
+    assert torch.equal(torch.bmm(a[None], b[None], torch.float32)[0], exact)
+    out = torch.zeros(3, 5, device="cuda")
+    torch.addmm(c, a, b, out_dtype=torch.float32, beta=2, out=out)
+    assert torch.equal(out, torch.addmm(c.float(), a.float(), b.float(), beta=2))
+    assert out.is_cuda
+    took = seconds(lambda: torch.mm(a, b, out_dtype=torch.float32))
+    assert took == pytest.approx(seconds(lambda: torch.mm(a, b)), rel=0.01)

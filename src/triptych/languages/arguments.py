@@ -12,7 +12,7 @@ import numpy as np
 from triptych.core.dtypes import DTYPES, DType, dtype_of
 from triptych.core.errors import ArgumentError, UnknownName
 from triptych.core.plan import Argument, Scalar, Struct
-from triptych.execution.host import HostArray, host_array, is_array
+from triptych.execution.host import HostArray, is_array
 from triptych.execution.memory import Memory
 from triptych.execution.tensor_maps import TensorMap
 from triptych.gpu.tensor_map import BYTES as TENSOR_MAP_BYTES
@@ -80,20 +80,18 @@ class Slot:
         return self.error(f"expected {self.text}, got {type(value).__name__}{shown}", hint)
 
 
-def convert(
-    kernel: str,
-    parameters: Sequence[PtxParameter],
-    known: Sequence[Parameter],
-    values: Sequence[object],
-    memory: Memory,
-) -> tuple[Argument, ...]:
-    """The arguments of a launch. `known` says what else is known of each parameter, and may be empty.
+def slots_of(kernel: str, parameters: Sequence[PtxParameter], known: Sequence[Parameter]) -> tuple[Slot, ...]:
+    """A kernel's parameters. `known` says what else is known of each, and may be empty."""
+    known = known or [Parameter()] * len(parameters)
+    return tuple(Slot(kernel, *row) for row in zip(range(len(parameters)), parameters, known, strict=True))
+
+
+def convert(kernel: str, slots: Sequence[Slot], values: Sequence[object], memory: Memory) -> tuple[Argument, ...]:
+    """The arguments of a launch, one for each parameter.
 
     Raises:
         ArgumentError: naming the kernel, the parameter and what it takes.
     """
-    known = known or [Parameter()] * len(parameters)
-    slots = [Slot(kernel, *row) for row in zip(range(len(parameters)), parameters, known, strict=True)]
     if len(values) != len(slots):
         raise ArgumentError(
             f"kernel '{kernel}' takes {len(slots)} arguments, got {len(values)}", hint=signature(kernel, slots)
@@ -128,7 +126,7 @@ def _null(slot: Slot) -> Scalar:
 def _array(slot: Slot, value: object, memory: Memory) -> Argument:
     ctype = slot.known.ctype
     try:
-        host = host_array(value)
+        host = memory.find(value)
     except ArgumentError as error:
         raise slot.error(f"expected {slot.text}, got {error.message}", error.hint) from error
     is_value = ctype is not None and not ctype.pointer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from operator import index
 from typing import Protocol, SupportsIndex, cast
 
@@ -13,9 +13,9 @@ from triptych.core.relocate import relocated
 from triptych.execution.demangle import readable
 from triptych.execution.launch_report import LaunchReport
 from triptych.execution.memory import memory
-from triptych.execution.run import run_plan_here
+from triptych.execution.run import run_launch_here
 from triptych.execution.variables import stored_here
-from triptych.languages.arguments import PtxParameter, Slot, convert, signature
+from triptych.languages.arguments import PtxParameter, convert, signature, slots_of
 from triptych.languages.calling import calling_location
 from triptych.languages.parameters import Parameter
 
@@ -47,16 +47,14 @@ class Kernel:
         self.program = program
         self.entry = entry
         self.name = readable(entry.name)
-        self._known = tuple(known)
+        self._slots = slots_of(self.name, entry.parameters, known)
         named = all(parameter.name for parameter in known)
         self._names = tuple(parameter.name or "" for parameter in known) if named else ()
 
     @property
     def signature(self) -> str:
         """The kernel with its parameters: C++ types and names where they are known, else PTX types."""
-        known = self._known or (Parameter(),) * len(self.entry.parameters)
-        rows = zip(self.entry.parameters, known, strict=True)
-        return signature(self.name, [Slot(self.name, place, *row) for place, row in enumerate(rows)])
+        return signature(self.name, self._slots)
 
     def __getitem__(self, key: object) -> BoundKernel:
         """The kernel with a grid and a block, and the dynamic shared memory in bytes if there is any.
@@ -126,16 +124,20 @@ class Kernel:
             ArgumentError: where the arguments do not fit the kernel's parameters.
         """
         try:
-            converted = convert(self.name, self.entry.parameters, self._known, arguments, memory())
+            converted = convert(self.name, self._slots, arguments, memory())
         except ArgumentError as error:
             error.where = error.where or calling_location()
             raise
         return Launch(
             program=self.entry.name,
             entry=self.entry.name,
+            grid=how.grid,
+            block=how.block,
             arguments=converted,
+            shared_bytes=how.shared_bytes,
+            cluster=how.cluster,
+            cooperative=how.cooperative,
             names=self._names,
-            **{one.name: getattr(how, one.name) for one in fields(LaunchShape)},
         )
 
     def __call__(self, *arguments: object, **named: object) -> LaunchReport:
@@ -197,9 +199,9 @@ class BoundKernel:
             KernelFault: where the kernel did what a device forbids.
         """
         self._refuse_names(named)
-        plan = Plan.of_launch(self.kernel.program, self.kernel.launch(self.shape, arguments))
+        launch = self.kernel.launch(self.shape, arguments)
         try:
-            return run_plan_here(plan, memory()).launches[0]
+            return run_launch_here(self.kernel.program, launch, memory())
         except LaunchError as error:
             error.where = error.where or calling_location()
             raise

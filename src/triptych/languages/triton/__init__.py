@@ -27,4 +27,5 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    importlib.import_module(f"{__name__}.version").check_version()  # what is imported next would fail without a word
     return getattr(importlib.import_module(f"{__name__}.{home}"), name)

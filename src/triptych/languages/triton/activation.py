@@ -14,12 +14,14 @@ from triptych.languages.triton.backend.driver import TriptychDriver, fill
 from triptych.languages.triton.benchmark import make_do_bench, make_do_bench_cudagraph
 from triptych.languages.triton.devices import architecture_of, gpu_only
 from triptych.languages.triton.driver import simulated_driver
-from triptych.languages.triton.registers import Figure, make_attribute
+from triptych.languages.triton.launcher import make_loading
+from triptych.languages.triton.registers import Figure, make_attribute, make_disassembler
 from triptych.languages.triton.replacement import Replacement
 from triptych.languages.triton.reports import make_run_of_report
 from triptych.languages.triton.specialisation import make_specialiser
-from triptych.languages.triton.stages import append_key, make_stage_hook
+from triptych.languages.triton.stages import append_key, make_function_key, make_stage_hook
 from triptych.languages.triton.torch_support import TorchSupport
+from triptych.languages.triton.version import check_version
 
 
 class Installation:
@@ -42,8 +44,11 @@ class Installation:
         replacements = [
             apply(internals.jit, "native_specialize_impl", make_specialiser),
             apply(internals.runtime_knobs, "add_stages_inspection_hook", make_stage_hook),
+            apply(internals.jit.JITCallable, "cache_key", make_function_key),
+            apply(internals.compiler.CompiledKernel, "_init_handles", make_loading),
             apply(internals.compiler.CompiledKernel, "n_regs", make_attribute("n_regs", Figure.REGISTERS)),
             apply(internals.compiler.CompiledKernel, "n_spills", make_attribute("n_spills", Figure.SPILLS)),
+            apply(internals.compiler, "get_sass", make_disassembler),
             apply(internals.testing, "do_bench", lambda _: make_do_bench(clock)),
             apply(internals.testing, "do_bench_cudagraph", lambda _: make_do_bench_cudagraph(clock)),
             apply(internals.cuda_driver, "is_active", lambda _: staticmethod(lambda: False)),
@@ -113,9 +118,9 @@ def activate(chip: ChipChoice | None = None, target: str | None = None) -> Activ
     Raises:
         UnknownName: for a chip that there is not.
         UsageError: for a chip or a target that is no GPU's.
-        UnsupportedFeature: where the Triton that is installed is too old.
+        UnsupportedFeature: where Triton is not installed, or too old.
     """
-    internals.check_version()
+    check_version()
     if target is not None:
         architecture_of(target)
     active = _installation is not None

@@ -13,7 +13,7 @@ import numpy as np
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import ArgumentError, TriptychError
 from triptych.core.plan import Argument, Scalar, Struct
-from triptych.languages.triton.arrays import bound, is_array
+from triptych.languages.triton.arrays import bind, bound, is_array
 from triptych.languages.triton.internals import descriptor_parts, launching_line, tensor_map_parts
 from triptych.languages.triton.tensor_maps import TYPE, tensor_map_argument
 
@@ -27,6 +27,14 @@ class Parameter:
 
     name: str
     type: str
+
+
+def plain_parameters(signature: Mapping[str, Any]) -> tuple[tuple[int, Parameter], ...] | None:
+    """What `expand` gives of a signature by the values' places; None where that depends on the values themselves."""
+    kinds = list(enumerate(signature.items()))
+    if any(isinstance(kind, tuple) or kind.startswith("tensordesc") for _, (_, kind) in kinds):
+        return None
+    return tuple((place, Parameter(name, kind)) for place, (name, kind) in kinds if kind != "constexpr")
 
 
 def expand(
@@ -92,8 +100,11 @@ def convert(parameter: Parameter, value: object) -> Argument:
 def _pointer(value: object) -> Argument:
     if value is None:
         return NULL
+    known = bound(value)
+    if known is not None:
+        return known
     if is_array(value):
-        return bound(value)
+        return bind(value)
     if hasattr(value, "data_ptr"):
         value = cast(Any, value).data_ptr()
     return Scalar(DTYPES["u64"], _within(0, 2**64, index(cast(Any, value))))

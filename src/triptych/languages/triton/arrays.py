@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from typing import Any, cast
 
 from triptych.core.handles import Handle
 from triptych.execution.host import is_array as is_host_array
@@ -33,17 +34,22 @@ _MOST_BOUND = 1024
 """Launches that fail in between leave theirs."""
 
 
-def bind_for_launch(array: object) -> Handle:
-    """As `bind`; the launch that is being made gets the handle from `bound`."""
-    handle = bind(array)
-    if handle is not array and type(array).__weakrefoffset__:
+def bind_for_launch(array: object) -> tuple[object, int]:
+    """The element type as the array's maker has it, and its device address; the launch gets the handle from `bound`."""
+    base = reinterpreted(array)
+    if base is None:
+        host = memory().find(array)
+        element, handle = host.element, memory().place(host)
+    else:
+        element, handle = cast(Any, array).dtype, memory().bind(base)
+    if type(array).__weakrefoffset__:
         if len(_bound) >= _MOST_BOUND:
             _bound.clear()
         _bound[id(array)] = weakref.ref(array), handle
-    return handle
+    return element, handle.data_ptr()
 
 
-def bound(array: object) -> Handle:
-    """As `bind`, and quicker where `bind_for_launch` has just been asked for the array."""
+def bound(array: object) -> Handle | None:
+    """The handle of an array that `bind_for_launch` has just been asked for; None of anything else."""
     kept = _bound.pop(id(array), None)
-    return bind(array) if kept is None or kept[0]() is not array else kept[1]
+    return kept[1] if kept is not None and kept[0]() is array else None

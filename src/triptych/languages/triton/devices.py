@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from triptych.chips import Chip, GpuChip
 from triptych.core.errors import UsageError
@@ -59,7 +60,12 @@ def device_in_force() -> Device:
     """
     chip = active_chip("gpu")
     assert isinstance(chip, GpuChip)
-    return Device(chip, architecture_of(active_target("gpu")))
+    return _device(chip, active_target("gpu"))
+
+
+@lru_cache(maxsize=256)
+def _device(chip: GpuChip, target: str) -> Device:
+    return Device(chip, architecture_of(target))
 
 
 def architecture_of(target: str) -> int:

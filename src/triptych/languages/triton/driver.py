@@ -29,8 +29,8 @@ class Utilities:
     ) -> tuple[None, Function, Figure, Figure, int]:
         """(module, function, registers of a thread, spills, most threads of a block).
 
-        There is no module: one would be unloaded, when Triton drops the kernel, by whatever driver is active then. So
-        Triton may ask again for each launch, and this must be quick.
+        There is no module: one would be unloaded, when Triton drops the kernel, by whatever driver is active then. That
+        Triton does not load such a kernel for each launch again is `launcher.make_loading`'s.
         """
         function = load_function(name, binary, shared_bytes)
         return None, function, Figure.REGISTERS, Figure.SPILLS, self._device().chip.max_threads_per_block

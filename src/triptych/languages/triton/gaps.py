@@ -6,26 +6,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import cast
 
+import numpy as np
+
 from triptych.core.handles import Handle
-from triptych.core.plan import Argument
+from triptych.core.plan import Launch
 
 
-def remarks_on_gaps(kernel: str, arguments: Iterable[tuple[str, Argument]], values: Sequence[object]) -> Iterator[str]:
+def remarks_on_gaps(kernel: str, launch: Launch, values: Sequence[object]) -> tuple[str, ...]:
     """A sentence for the first array, by its name, with gaps and with strides that are not among the integers passed.
 
     `values` are all that the author passed, compile-time constants too. Costs below a microsecond where none has gaps.
     """
-    for name, handle in arguments:
+    for name, handle in zip(launch.names, launch.arguments, strict=False):  # behind those with names are the scratches
         if isinstance(handle, Handle):
             strides = _telling_strides(handle.shape, handle.strides, handle.dtype.bytes)
             if strides and not strides <= {*_integers(values)}:
                 steps = tuple(stride // handle.dtype.bytes for stride in handle.strides)
-                yield (
+                return (
                     f"{kernel} got the address of `{name}`, an array of shape {handle.shape} with gaps, and not its"
                     f" strides {steps}: as on a GPU, it may read what lies between. Pass the strides, or a copy without"
-                    " gaps."
+                    " gaps.",
                 )
-                return
+    return ()
 
 
 @lru_cache(maxsize=4096)
@@ -48,5 +50,5 @@ def _integers(values: Iterable[object]) -> Iterator[int]:
             yield from _integers(cast("Sequence[object]", value))
         elif hasattr(value, "strides") and hasattr(value, "block_shape"):  # a descriptor has its own
             yield from _integers(cast("Sequence[object]", getattr(value, "strides")))  # noqa: B009
-        elif hasattr(value, "__index__") and not getattr(value, "shape", ()):
-            yield value.__index__()  # type: ignore[attr-defined]
+        elif isinstance(value, int | np.integer):
+            yield int(cast("int", value))

@@ -19,10 +19,10 @@ from typing import Any, Protocol, TypeVar, cast
 
 import triton
 
-from triptych.core.errors import UnsupportedFeature
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.source import SourceLocation
 from triptych.languages.calling import calling_location, frames
+from triptych.languages.triton.version import installed_version
 
 _T = TypeVar("_T")
 _triton: Any = cast(Any, triton)
@@ -36,12 +36,14 @@ _cuda_driver: Any = import_module("triton.backends.nvidia.driver")
 
 jit: Any = _jit
 """`triton.runtime.jit`. `native_specialize_impl(backend, argument, is_const, specialise, align) -> (type, attributes)`
-(3.6 to 3.9) is read from this module whenever a kernel's binder is made, once for each kernel and device."""
+(3.6 to 3.9) is read from this module whenever a kernel's binder is made, once for each kernel and device.
+`JITCallable.cache_key` (3.6 to 3.9) is a property that what was compiled of a function is kept by."""
 
 compiler: Any = _compiler
 """`triton.compiler.compiler`. `get_cache_key(source, backend, options, env_vars) -> str` (3.6 to 3.9) is read from this
-module for each compilation. `CompiledKernel` has what `load_binary` gave as `.function`, `.n_regs` and `.n_spills`, all
-set when the kernel is first launched (3.6 to 3.9)."""
+module for each compilation, `get_sass(binary) -> str` for `asm["sass"]` (3.6 to 3.9). `CompiledKernel` has what
+`load_binary` gave as `.function`, `.n_regs` and `.n_spills`, all set when the kernel is first launched (3.6 to 3.9):
+by `._init_handles()`, which makes the launcher, `._run`, too, and is called again while there is no `.module`."""
 
 autotuner: Any = import_module("triton.runtime.autotuner")
 """`triton.runtime.autotuner`. `Autotuner.run(*args, **kwargs)`, `.cache` (configurations by key) and `.do_bench` (a
@@ -59,10 +61,7 @@ testing: Any = import_module("triton.testing")
 runtime_knobs: Any = _triton.knobs.runtime
 """`triton.knobs.runtime`. `add_stages_inspection_hook` (3.6 to 3.9; a cache key is asked of it from 3.7 on)."""
 
-TESTED = ((3, 6), (3, 9))
-"""The oldest and the newest version that all of this package was tried with."""
-VERSION: tuple[int, int] = cast("tuple[int, int]", tuple(int(part) for part in _triton.__version__.split(".")[:2]))
-HOOK_HAS_CACHE_KEY = VERSION >= (3, 7)
+HOOK_HAS_CACHE_KEY = installed_version() >= (3, 7)
 """Whether the stage hook's key reaches Triton's cache key by itself. In 3.6 it does not."""
 
 AUTOTUNER_STATE = ("cache", "do_bench", "cache_results")
@@ -105,23 +104,6 @@ class Source(Protocol):
     """`ASTSource` or `IRSource`: the signature maps each parameter to a type's name, or to a tuple of them."""
 
     signature: Mapping[str, Any]
-
-
-def check_version() -> None:
-    """Whether all of this can hold for the Triton that is installed: tells of one that nobody has tried, once.
-
-    Raises:
-        UnsupportedFeature: for one that is too old.
-    """
-    oldest, newest = (".".join(map(str, version)) for version in TESTED)
-    if TESTED[0] > VERSION:
-        raise UnsupportedFeature(
-            f"Triton {_triton.__version__} is too old: triptych works with {oldest} to {newest}",
-            hint=f"pip install 'triton>={oldest}'",
-        )
-    if TESTED[1] < VERSION:
-        message = f"triptych was tried with Triton {oldest} to {newest}, not with {_triton.__version__}"
-        warnings.warn(message, stacklevel=1)  # of this line, so that Python shows it once
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import index
@@ -10,10 +11,10 @@ from typing import Any
 from triptych.core.errors import LaunchError, UnsupportedFeature, UsageError
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.languages import TRITON
-from triptych.core.plan import Launch, Plan, Program
+from triptych.core.plan import Launch, Program
 from triptych.execution.memory import memory
-from triptych.execution.run import run_plan_here
-from triptych.languages.triton.arguments import NULL, convert, expand
+from triptych.execution.run import run_launch_here
+from triptych.languages.triton.arguments import NULL, Parameter, convert, expand, plain_parameters
 from triptych.languages.triton.arrays import bind
 from triptych.languages.triton.clock import Clock
 from triptych.languages.triton.gaps import remarks_on_gaps
@@ -58,12 +59,23 @@ def load_function(name: str, binary: bytes | str, shared_bytes: int) -> Function
     return Function(name, binary, shared_bytes)
 
 
+def make_loading(load: Callable[[Any], None]) -> Callable[[Any], None]:
+    """`CompiledKernel._init_handles`, which loads a kernel that has no module yet, as ours never have: once for all."""
+
+    def load_once(kernel: Any) -> None:  # noqa: ANN401  triton's CompiledKernel
+        if type(getattr(kernel, "_run", None)) is not Launcher:
+            load(kernel)
+
+    return load_once
+
+
 class Launcher:
     """One compiled kernel's launches, called as Triton 3.6 to 3.9 call their own launchers."""
 
     def __init__(self, source: Source, metadata: Metadata, clock: Clock) -> None:
         """Raises `UnsupportedFeature` for a kernel that Triton instrumented."""
         self._signature = source.signature
+        self._plain = plain_parameters(source.signature)
         self._metadata = metadata
         self._clock = clock
         if metadata.profile_scratch_size or "gsan" in str(getattr(metadata, "instrumentation_mode", "")):
@@ -85,8 +97,7 @@ class Launcher:
             call.enter_hook(call.launch_metadata)
         scratch = self._scratch(grid)
         launch = self._make_launch(call.function, grid, call.arguments, scratch)
-        named = zip(launch.names, launch.arguments, strict=False)  # behind those with names are the scratches
-        self._run(call.function, launch, tuple(remarks_on_gaps(self._metadata.name, named, call.arguments)))
+        self._run(call.function, launch, remarks_on_gaps(self._metadata.name, launch, call.arguments))
         if call.exit_hook is not None:
             call.exit_hook(call.launch_metadata)
 
@@ -110,8 +121,7 @@ class Launcher:
         self, function: Function, grid: tuple[int, int, int], values: tuple[object, ...], scratch: object
     ) -> Launch:
         metadata = self._metadata
-        has_maps = metadata.target.arch >= FIRST_TENSOR_MAP_ARCHITECTURE
-        pairs = list(expand(self._signature, values, iter(metadata.tensordesc_meta) if has_maps else None))
+        pairs = self._pairs(values)
         explicit = [convert(*pair) for pair in pairs]
         return Launch(
             program=function.name,
@@ -122,8 +132,15 @@ class Launcher:
             shared_bytes=function.shared_bytes,
             cluster=(metadata.num_ctas, 1, 1),
             cooperative=bool(metadata.launch_cooperative_grid),
-            names=tuple(parameter.name for parameter, _ in pairs),
+            names=tuple([parameter.name for parameter, _ in pairs]),
         )
+
+    def _pairs(self, values: tuple[object, ...]) -> list[tuple[Parameter, object]]:
+        """The kernel's parameters with their values."""
+        if self._plain is not None and len(values) == len(self._signature):
+            return [(parameter, values[place]) for place, parameter in self._plain]
+        has_maps = self._metadata.target.arch >= FIRST_TENSOR_MAP_ARCHITECTURE
+        return list(expand(self._signature, values, iter(self._metadata.tensordesc_meta) if has_maps else None))
 
     def _scratch(self, grid: tuple[int, int, int]) -> object:
         """The kernel's global scratch, None where it wants none; it must live until the launch is over."""
@@ -136,5 +153,4 @@ class Launcher:
     def _run(self, function: Function, launch: Launch, remarks: tuple[str, ...]) -> None:
         target = f"sm_{self._metadata.target.arch}"
         program = Program.of(TRITON, function.ptx, target)
-        for report in run_plan_here(Plan.of_launch(program, launch), memory(), remarks).launches:
-            self._clock.add(report)
+        self._clock.add(run_launch_here(program, launch, memory(), remarks))

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from triptych.core.errors import ArgumentError, TriptychError
+from triptych.core.errors import ArgumentError, IntegerOverflow, TriptychError
 from triptych.core.handles import Handle
 from triptych.languages.triton.arrays import bind_for_launch, is_array
 from triptych.languages.triton.internals import bound_argument, launching_line
@@ -62,15 +62,13 @@ def make_specialiser(native: Specialiser) -> Specialiser:
 
 def stand_in(argument: object) -> object:
     """What Triton's specialiser shall see in place of an argument; tuples keep their class."""
-    if isinstance(argument, tuple):
-        return _tuple_of_stand_ins(argument)
-    if isinstance(argument, np.generic):
-        return cast(object, argument.item())
     if isinstance(argument, Handle):
         return Pointer(TRITON_NAMES.get(argument.dtype.name, argument.dtype), argument.data_ptr())
     if is_array(argument):
-        return Pointer(cast(Any, argument).dtype, bind_for_launch(argument).data_ptr())
-    return argument
+        return Pointer(*bind_for_launch(argument))
+    if isinstance(argument, tuple):
+        return _tuple_of_stand_ins(argument)
+    return cast(object, argument.item()) if isinstance(argument, np.generic) else argument
 
 
 def _tuple_of_stand_ins(argument: Any) -> object:  # noqa: ANN401  a tuple or a named tuple
@@ -92,4 +90,5 @@ def refusal(argument: object, cause: Exception) -> ArgumentError:
     whose = f"argument '{named[1]}' of kernel '{named[0]}'" if named else "a kernel's argument"
     reason = cause.message if isinstance(cause, TriptychError) else _what(argument)
     hint = cause.hint if isinstance(cause, TriptychError) else None
-    return ArgumentError(f"{whose}: {reason}", where=launching_line(), hint=hint or EXPECTED)
+    kind = IntegerOverflow if isinstance(cause, OverflowError) else ArgumentError
+    return kind(f"{whose}: {reason}", where=launching_line(), hint=hint or EXPECTED)

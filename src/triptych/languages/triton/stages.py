@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
+from hashlib import sha256
 from typing import Any
 
 CACHE_KEY = "triptych-ptx-1"
@@ -41,6 +42,19 @@ def make_stage_hook(previous: Hook | None) -> Hook:
 def keep_ptx(ptx: str, metadata: object) -> bytes:
     """The stage in place of `ptxas`: the binary is the PTX text."""
     return ptx.encode()
+
+
+def make_function_key(original: property) -> property:
+    """A function's `cache_key`, of which those of its callers are made, with its file in it.
+
+    Triton's own has the source and the line. PTX names the file too: a function that has moved to another one would be
+    reported where it was. It stays a digest, of which programs make names of files and tables.
+    """
+
+    def cache_key(function: Any) -> str:  # noqa: ANN401  triton's JITCallable
+        return sha256(f"{original.__get__(function)}:{function.fn.__code__.co_filename}".encode()).hexdigest()
+
+    return property(cache_key)
 
 
 def append_key(get_cache_key: Callable[..., str]) -> Callable[..., str]:

@@ -20,6 +20,7 @@ from triptych.languages.triton.torch_cuda.rules import checked
 from triptych.languages.triton.torch_cuda.streams import Stream, event_class
 
 torch: Any = import_module("torch")
+_index_of: Any = import_module("torch.cuda._utils")._get_device_index
 
 SHARED_BYTES_BY_DEFAULT = 48 << 10
 """What a block may use of shared memory without opting in: CUDA C++ Programming Guide, technical specifications."""
@@ -78,8 +79,9 @@ def _capability(device: object = None) -> tuple[int, int]:
 
 
 def _check(device: object) -> None:
+    """What torch takes for a device here: what names none is the current one."""
     if device is not None:
-        checked(device)
+        checked(_index_of(device, optional=True))
 
 
 def _of_device(answer: Callable[[], Any]) -> Callable[..., Any]:

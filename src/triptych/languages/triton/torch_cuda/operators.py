@@ -57,9 +57,14 @@ _SUMMED_IN_F32: Mapping[Any, int | None] = {
 many of its results have the elements' type, all where it is not said: a GPU leaves statistics in f32."""
 _WITH_SUMS = frozenset({
     torch.Tensor.backward, torch.autograd.grad, torch.nn.functional.layer_norm, torch.layer_norm,
-    torch.native_layer_norm,
+    torch.native_layer_norm, torch.mm, torch.bmm, torch.addmm, torch.baddbmm,
 })  # fmt: skip
-"""Functions in which those occur."""
+"""Functions in which those occur, or products with an `out_dtype`."""
+_OF_GPUS = frozenset({
+    getattr(getattr(_aten, name), form) for name in ("mm", "bmm", "addmm", "baddbmm") for form in ("dtype", "dtype_out")
+    if hasattr(getattr(_aten, name), form)
+})  # fmt: skip
+"""Products of 16-bit floats with an `out_dtype` of 32 bits, which the CPU does not have."""
 _HALVES = (torch.float16, torch.bfloat16)
 _state = local()
 
@@ -71,7 +76,13 @@ class _Operators(TorchDispatchMode):
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        result = in_f32(func, args, kwargs) if func.overloadpacket in _SUMMED_IN_F32 else func(*args, **kwargs)
+        if func in _OF_GPUS:
+            *factors, out_dtype = args
+            result, args = product(func, factors, out_dtype, kwargs), tuple(factors)
+        elif func.overloadpacket in _SUMMED_IN_F32:
+            result = in_f32(func, args, kwargs)
+        else:
+            result = func(*args, **kwargs)
         if simulated_driver.clock.running:
             simulated_driver.clock.advance(seconds_of(func, args, kwargs, result, device_in_force().chip))
         return result
@@ -111,6 +122,12 @@ def in_f32(operator: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any
     count = _SUMMED_IN_F32[operator.overloadpacket]
     narrow = [one if one is None else one.to(first.dtype) for one in several[:count]]
     return (*narrow, *several[len(narrow) :])
+
+
+def product(operator: Any, factors: Iterable[Any], out_dtype: Any, keywords: Mapping[str, Any]) -> Any:
+    """A product with an `out_dtype`, of factors that have that type: those of two 16-bit floats are exact in it."""
+    form = operator.overloadpacket.out if "out" in keywords else operator.overloadpacket.default
+    return form(*(factor.to(out_dtype) for factor in factors), **keywords)
 
 
 def seconds_of(
