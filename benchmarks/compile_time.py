@@ -22,6 +22,12 @@ INSTRUCTIONS = range(105, 116)
 COLD_TARGET = 0.5
 CACHED_TARGET = 0.02
 TILE = 16
+_STATES = (
+    (("made, helpers there", "cached, helpers there"), True, "hot"),
+    (("made, cache empty", "cached, new process"), False, "hot"),
+    (("optimised, cache empty",), False, "always"),
+)
+"""States of one folder of the cache, one after the other; whether another kernel runs before; `TRIPTYCH_OPTIMISE`."""
 _VERSION = re.compile(r"^\.version .*", re.MULTILINE)
 
 
@@ -38,6 +44,7 @@ def measure(quick: bool) -> Iterator[Figure]:
     peer = Peer("ptxas on the same PTX", min(_assemble(product) for _ in range(rounds)))
     rows = (
         ("code made anew, cache empty", "made, cache empty", at_most(COLD_TARGET), peer),
+        ("the same, optimised before the first launch", "optimised, cache empty", None, peer),
         ("code made anew, memory helpers there", "made, helpers there", None, peer),
         ("from the cache, in a new process", "cached, new process", at_most(CACHED_TARGET), None),
         ("from the cache, after another kernel", "cached, helpers there", None, None),
@@ -55,14 +62,16 @@ def count_instructions(ptx: str, entry: str) -> int:
 
 
 def _take(texts: dict[str, str], rounds: int) -> dict[str, list[float]]:
-    states = ("made, helpers there", "cached, helpers there", "made, cache empty", "cached, new process")
-    seconds: dict[str, list[float]] = {state: [] for state in states}
+    seconds: dict[str, list[float]] = {state: [] for states, *_ in _STATES for state in states}
     for _ in range(rounds):
-        for first, again, warm_up in ((*states[:2], texts["warm_up"]), (*states[2:], "")):
+        for states, warm_up, optimise in _STATES:
             with tempfile.TemporaryDirectory() as folder:
-                for state in (first, again):
-                    cache = {"TRIPTYCH_CACHE": folder}
-                    found = probe("compile_time", "first_launch", cache, product=texts["product"], warm_up=warm_up)
+                for state in states:
+                    settings = {"TRIPTYCH_CACHE": folder, "TRIPTYCH_OPTIMISE": optimise}
+                    found = probe(
+                        "compile_time", "first_launch", settings,
+                        product=texts["product"], warm_up=texts["warm_up"] if warm_up else "",
+                    )  # fmt: skip
                     require_close("product", found["error"][0], 1e-4)
                     seconds[state] += found["seconds"]
     return seconds
@@ -73,7 +82,7 @@ def first_launch(product: str, warm_up: str) -> dict[str, list[float]]:
 
     Where there is a text `warm_up`, its kernel runs before the clock starts.
     """
-    compile_ptx = tt.ptx.compile  # imported before the clock starts
+    compile_ptx, _ = tt.ptx.compile, gpu.run_launch  # imported before the clock starts
     a, b, c = (np.ones((TILE, TILE), np.float32) for _ in range(3))
     if warm_up:
         compile_ptx(warm_up)["warm_up"][1, 32](a, b)

@@ -1,4 +1,4 @@
-"""`import triptych`, beside numpy's own import; what Python needs to start is taken off."""
+"""`import triptych` and Triton's activation, beside numpy's own import; what Python needs to start is taken off."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 
-from harness import Contender, Figure, Peer, at_most, spread, take_turns
+from harness import Contender, Figure, Peer, at_most, probe, spread, take_turns, time_call
 
 SECONDS_TARGET = 0.3
+ACTIVATION_TARGET = 0.1
 STATEMENTS = {
     "bare": "pass",
     "triptych": "import triptych",
@@ -30,6 +32,18 @@ def measure(quick: bool) -> Iterator[Figure]:
         details={"bare_python_s": bare, **spread(seconds["triptych"])},
     )  # fmt: skip
     yield Figure("import triptych, and triptych.cuda used", taken["used"], "s", peer, samples=seconds["used"])
+    found = [probe("import_time", "activate")["seconds"][0] for _ in range(1 if quick else 9)]
+    yield Figure(
+        "tt.triton.activate(), after import triton and torch", statistics.median(found), "s", peer,
+        at_most(ACTIVATION_TARGET), found,
+    )  # fmt: skip
+
+
+def activate() -> dict[str, list[float]]:
+    """What it takes to import triptych and to switch Triton on, in a process that has Triton and torch."""
+    for name in ("triton", "torch"):
+        import_module(name)
+    return {"seconds": [time_call(lambda: import_module("triptych").triton.activate())]}
 
 
 def _run(code: str) -> None:

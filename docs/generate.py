@@ -19,9 +19,12 @@ from generators import (
     errors,
     figures,
     instructions,
+    kernels,
     nki,
+    operators,
     python,
     settings,
+    timeline,
 )
 
 DOCS = Path(__file__).resolve().parent
@@ -29,6 +32,8 @@ NOTE = "<!-- Written by docs/generate.py: change what it is made from, then run 
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "coverage.md": coverage.page,
+    "kernels.md": kernels.page,
+    "operators.md": operators.page,
     "reference/checks.md": checks.page,
     "reference/chips.md": chips.page,
     "reference/command-line.md": command_line.page,
@@ -38,6 +43,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/nki.md": nki.page,
     "reference/python.md": python.page,
     "reference/settings.md": settings.page,
+    "reference/timeline.md": timeline.page,
 }
 """By the file's name below `docs/`."""
 TEXTS: Mapping[str, Callable[[], str]] = {

@@ -18,7 +18,7 @@ import triptych.kernels.triton as triton_kernels
 import triptych.languages.triton as triton_language
 from triptych.core.counters import Counters
 from triptych.core.handles import Storage
-from triptych.core.launches import Observed
+from triptych.core.launches import Account, Observed
 from triptych.core.plan import Launch, Plan, Program
 from triptych.execution import nodes
 from triptych.execution.host_memory import Bytes
@@ -45,7 +45,7 @@ class Recorder:
         self.programs[name] = program
         assert all(handle.storage in memory for handle in launch.handles)
         self.launches.append(replace(launch, program=name))
-        return Observed(Counters({}))
+        return Observed(Account.of(Counters({})))
 
 
 def capture(cases: Sequence[Case]) -> Plan:

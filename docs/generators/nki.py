@@ -23,7 +23,8 @@ its row and the limits of the target as it is recorded, and again before it runs
 In the operands, `=` marks those that are written, `±` those that are read and written, `?` those that may be missing,
 and `#` those for which a number may stand; behind them stand the memories (`ENGINE`: the engine's own registers), the
 dtypes and the elements of a partition that the instruction wants. "Since" is the first NeuronCore that has it. N is the
-free size, M the columns of the stationary operand, P the partitions. The costs are recorded; no estimate uses them yet.
+free size, M the columns of the stationary operand, P the partitions. The costs are the published formulas of
+NeuronCore-v2; those of [the timeline](timeline.md) have the modes of each generation.
 
 """
 

@@ -9,7 +9,9 @@ from typing import TypedDict
 
 from generators.markdown import code, table
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "public_scripts.json"
+_FOLDER = Path(__file__).resolve().parents[1] / "data"
+DATA = _FOLDER / "public_scripts.json"
+TESTS = _FOLDER / "public_tests.json"
 
 _HEAD = """\
 ## Public Triton scripts
@@ -19,6 +21,23 @@ On {date} these scripts were run by `triptych run`, unmodified but where that is
 ran to its end, its own comparisons and assertions included, with the sizes that it states. Of its `perf_report`s as
 many points were measured as are named here (`TRIPTYCH_BENCHMARK_POINTS`). `docs/data/public_scripts.json` keeps
 outcomes and names; the scripts are not part of this repository.
+
+"""
+
+_TESTS_HEAD = """\
+## Public Triton tests
+
+On {date} tests of public repositories were run by pytest, with triptych's driver active, in one process, each with a
+limit in seconds of the processor. Of a function with more *parameters* (each set is a test) than stand under *of each*,
+as many were taken, at equal distances in pytest's order: the middle of each part. *Skipped* are those that the suite
+itself leaves out on this target. Those that failed were run again once what is triptych's fault was mended, and some
+beyond their limit with 90 to 120 s; the last outcome counts. `docs/data/public_tests.json` keeps the figures; the tests
+are not part of this repository.
+
+"""
+
+_FAILED_HEAD = """\
+### Tests that did not pass
 
 """
 
@@ -40,8 +59,43 @@ class _Data(TypedDict):
     scripts: list[_Script]
 
 
+class _Run(TypedDict):
+    """A run of a file's tests: how many functions, with how many parameters in all, and how those taken ended."""
+
+    suite: str
+    tests: str
+    triton: str
+    target: str
+    rule: str
+    limit: int
+    functions: int
+    parameters: int
+    passed: int
+    failed: int
+    skipped: int
+
+
+class _Failure(TypedDict):
+    suite: str
+    test: str
+    count: int
+    whose: str
+    reason: str
+
+
+class _Tests(TypedDict):
+    recorded: str
+    suites: list[dict[str, str]]
+    runs: list[_Run]
+    failures: list[_Failure]
+
+
 def section() -> str:
-    """The section's Markdown."""
+    """The sections' Markdown."""
+    return _scripts() + _tests()
+
+
+def _scripts() -> str:
     data: _Data = json.loads(DATA.read_text(encoding="utf-8"))
     return "".join((
         _HEAD.format(date=data["recorded"], triton=data["triton"], torch=data["torch"]),
@@ -55,3 +109,25 @@ def _rows(scripts: Sequence[_Script]) -> Iterator[Sequence[str]]:
         yield (
             row["suite"], code(row["script"]), code(row["target"]), row["points"], row["outcome"], row["remark"],
         )  # fmt: skip
+
+
+def _tests() -> str:
+    data: _Tests = json.loads(TESTS.read_text(encoding="utf-8"))
+    runs = [
+        (
+            run["suite"], code(run["tests"]), run["triton"], code(run["target"]), run["rule"], f"{run['limit']} s",
+            str(run["functions"]), str(run["parameters"]), str(run["passed"]), str(run["failed"]), str(run["skipped"]),
+        )
+        for run in data["runs"]
+    ]  # fmt: skip
+    failures = [
+        (row["suite"], code(row["test"]), str(row["count"]), row["whose"], row["reason"]) for row in data["failures"]
+    ]
+    columns = ("suite", "tests", "Triton", "target", "of each", "limit", "functions", "parameters", "passed", "failed")
+    return "".join((
+        _TESTS_HEAD.format(date=data["recorded"]),
+        table(("suite", "version", "how"), [(one["what"], code(one["version"]), one["how"]) for one in data["suites"]]),
+        table((*columns, "skipped"), runs),
+        _FAILED_HEAD,
+        table(("suite", "test", "tests", "whose fault", "reason"), failures),
+    ))  # fmt: skip

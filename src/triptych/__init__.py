@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from triptych import chips as chips
+    from triptych import operators as operators
     from triptych.core.checks import Severity
     from triptych.core.counters import Counter, Counters, Provenance
     from triptych.core.errors import (
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         CompileError,
         DeadlockError,
         DivergentWarp,
+        IntegerOverflow,
         KernelFault,
         LaunchError,
         LaunchInterrupted,
@@ -60,6 +62,7 @@ _MODULES = {
     "chips": "triptych.chips",
     "cuda": "triptych.languages.cuda",
     "nki": "triptych.languages.nki",
+    "operators": "triptych.operators",
     "plans": "triptych.execution.plans",
     "ptx": "triptych.languages.ptx",
     "triton": "triptych.languages.triton",
@@ -69,9 +72,9 @@ _ORIGINS = {
     "triptych.core.counters": "Counter Counters Provenance",
     "triptych.core.errors": (
         "ArgumentError AssertionFailure BarrierMisuse BudgetExceeded ChipError CompileError DeadlockError"
-        " DivergentWarp KernelFault LaunchError LaunchInterrupted MemoryFault NkiError NkiLimitError PlanError"
-        " PtxSyntaxError SettingError TensorMapMisuse TriptychError UnknownCounter UnknownName UnknownNkiName"
-        " UnsupportedFeature UnsupportedInstruction UsageError WarpgroupMisuse"
+        " DivergentWarp IntegerOverflow KernelFault LaunchError LaunchInterrupted MemoryFault NkiError NkiLimitError"
+        " PlanError PtxSyntaxError SettingError TensorMapMisuse TriptychError UnknownCounter UnknownName"
+        " UnknownNkiName UnsupportedFeature UnsupportedInstruction UsageError WarpgroupMisuse"
     ),
     "triptych.core.launches": "Finding Line",
     "triptych.core.settings": "Settings scope settings",
@@ -97,6 +100,7 @@ __all__ = [
     "DeadlockError",
     "DivergentWarp",
     "Finding",
+    "IntegerOverflow",
     "KernelFault",
     "LaunchError",
     "LaunchInterrupted",
@@ -130,6 +134,7 @@ __all__ = [
     "empty",
     "im2col_map",
     "nki",
+    "operators",
     "plans",
     "profile",
     "ptx",

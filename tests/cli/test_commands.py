@@ -1,4 +1,4 @@
-"""Help, version, chips and instructions."""
+"""Help, version, chips, instructions and operators."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Any
 import jsonschema
 import pytest
 from command import triptych
+from rich.cells import cell_len
 
 from triptych import chips
 from triptych.gpu.isa import TABLE
+from triptych.operators import OPERATORS
 from triptych.report import schema
 
 
@@ -43,11 +45,11 @@ def test_figures_of_neuron_chips_are_those_of_a_core() -> None:
 def test_help_names_every_command() -> None:
     done = triptych("--help")
     assert done.returncode == 0
-    for command in ("run", "demo", "chips", "instructions", "--version"):
+    for command in ("run", "demo", "chips", "instructions", "operators", "--version"):
         assert command in done.stdout
 
 
-@pytest.mark.parametrize("command", ["run", "demo", "chips", "instructions"])
+@pytest.mark.parametrize("command", ["run", "demo", "chips", "instructions", "operators"])
 def test_every_command_has_help(command: str) -> None:
     done = triptych(command, "--help")
     assert done.returncode == 0
@@ -156,3 +158,52 @@ def test_an_unknown_instruction() -> None:
     done = triptych("instructions", "ldd")
     assert done.returncode == 2
     assert "did you mean" in done.stderr
+
+
+def test_operators() -> None:
+    done = triptych("operators", COLUMNS="100")
+    assert done.returncode == 0
+    for name, one in OPERATORS.items():
+        assert f"{name} " in done.stdout
+        assert one.computes[:20] in done.stdout
+    assert max(map(cell_len, done.stdout.splitlines())) <= 100
+
+
+def test_one_operator() -> None:
+    done = triptych("operators", "rms_norm", COLUMNS="160")
+    assert done.returncode == 0
+    for told in (
+        "(rows, columns)",
+        "llama_3_8b",
+        "Llama 3 8B: hidden size 4096",
+        "epsilon = 1e-05",
+        "cancelling",
+        "half",
+    ):
+        assert told in done.stdout
+    assert "FLOPs = rows·(4·columns + 2)" in done.stdout
+    assert "bytes = |T|·(2·rows·columns + columns)" in done.stdout
+    assert "ε is missing" in done.stdout
+
+
+def test_operators_as_json(tmp_path: Path) -> None:
+    (one,) = validated(triptych("operators", "vec_add", "--json", "-").stdout)["operators"]
+    assert one["sizes"][0]["bytes"] == {"f32": 12000, "f16": 6000, "bf16": 6000}
+    assert one["power"]["f32"]["right"]["error"] <= 1
+    assert all(proof["error"] is None or proof["error"] > 1 for proof in one["power"]["bf16"]["wrong"])
+    done = triptych("operators", "matmul", "--chip", "a100-80", "--json", "-")
+    document = validated(done.stdout)
+    assert document["chip"] == "a100-80"
+    sizes = {size["name"]: size for size in document["operators"][0]["sizes"]}
+    assert sizes["llama_3_8b_gate"]["bound"] == {"f32": "matrix", "f16": "matrix", "bf16": "matrix"}
+    file = tmp_path / "operators.json"
+    assert triptych("operators", "--json", str(file)).returncode == 0
+    assert [one["name"] for one in validated(file.read_text(encoding="utf-8"))["operators"]] == list(OPERATORS)
+
+
+def test_an_unknown_operator_is_one_clear_message() -> None:
+    done = triptych("operators", "sofmax")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[0] == "triptych: unknown operator 'sofmax'"
+    assert "did you mean softmax" in done.stderr

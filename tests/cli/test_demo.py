@@ -53,7 +53,7 @@ def test_demo_for_a_person() -> None:
 
 def test_the_check_has_power() -> None:
     for problem in (add_problem(), gelu_problem()):
-        right = problem.expected.astype(np.float32)
+        right = problem.case.truth.astype(np.float32)
         assert problem.largest_error(right) <= 1.0
         assert problem.largest_error(np.zeros_like(right)) > 1.0
         assert problem.largest_error(right.astype(np.float16).astype(np.float32)) > 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,8 @@ print(out, total.best_config.kwargs, triton.testing.do_bench(lambda: x + x) > 0)
 
 
 def test_it_runs_unmodified(tmp_path: Path) -> None:
-    done = triptych("run", script(tmp_path, *LINES), TRIPTYCH_CHIP="a100", TRITON_CACHE_DIR=str(tmp_path))
+    path, file = script(tmp_path, *LINES), tmp_path / "run.json"
+    done = triptych("run", "--json", str(file), path, TRIPTYCH_CHIP="a100", TRITON_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     first, *report = done.stdout.splitlines()
     assert first == "tensor([4950.], device='cuda:0') {'BLOCK': 32} True"
@@ -38,3 +40,8 @@ def test_it_runs_unmodified(tmp_path: Path) -> None:
     table = report[report.index("autotuning of total on NVIDIA A100 SXM4 80 GB: 2 configurations") :]
     rows = [line for line in table if line.startswith("BLOCK=")]
     assert [row.split()[0] for row in rows] == ["BLOCK=32", "BLOCK=64"]
+    (tuning,) = json.loads(file.read_text())["tunings"]
+    tried = tuning["configurations"]
+    assert [configuration["label"].split()[0] for configuration in tried] == ["BLOCK=32", "BLOCK=64"]
+    assert tuning["chosen"] == min(tried, key=lambda configuration: configuration["estimate_s"])["label"]
+    assert (tuning["kernel"], tuning["call_site"]["file"]) == ("total", path)

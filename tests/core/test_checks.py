@@ -21,6 +21,7 @@ DEFAULT = {
     "gpu": ("viewcheck", "asynccheck"),
     "neuron": ("initcheck", "outputcheck", "racecheck", "psumcheck", "rangecheck", "nki.generation", "nki.compiler"),
 }
+REQUEST = {"gpu": (), "neuron": ("timecheck",)}
 
 
 def test_rows_are_named_by_themselves_and_say_what_they_see() -> None:
@@ -40,7 +41,7 @@ def test_where_nobody_asks_those_by_default_are_in_force(machine: str) -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_names_take_the_place_of_the_default_and_never_of_what_is_always_on(machine: str) -> None:
     assert names_of(in_force(machine, ())) == ALWAYS[machine]
-    assert names_of(in_force(machine, tuple(CHECKS))) == ALWAYS[machine] + DEFAULT[machine]
+    assert names_of(in_force(machine, tuple(CHECKS))) == ALWAYS[machine] + DEFAULT[machine] + REQUEST[machine]
     asked = names_of(in_force(machine, ("racecheck", "budget")))
     assert asked == ALWAYS[machine] + (("racecheck",) if machine == "neuron" else ())
 

@@ -25,7 +25,10 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIPTYCH_CACHE_BYTES", "0")
     monkeypatch.setenv("TRIPTYCH_BUDGET", "0x100")
     monkeypatch.setenv("TRIPTYCH_TARGET", "")
-    wanted = Settings(chip="t4", workers=3, cache_folder=Path.home() / "kernels", cache_bytes=0, budget=256)
+    monkeypatch.setenv("TRIPTYCH_OPTIMISE", "never")
+    wanted = Settings(
+        chip="t4", workers=3, cache_folder=Path.home() / "kernels", cache_bytes=0, budget=256, optimise="never"
+    )
     assert settings() == wanted
 
 

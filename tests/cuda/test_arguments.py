@@ -13,7 +13,7 @@ from triptych.core.errors import ArgumentError
 from triptych.core.handles import Handle
 from triptych.core.plan import Argument, Scalar, Struct
 from triptych.execution.memory import Memory
-from triptych.languages.arguments import convert
+from triptych.languages.arguments import convert, slots_of
 from triptych.languages.parameters import Parameter, parse_type
 
 
@@ -28,7 +28,7 @@ SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "s32": 4, "s64": 8, "f32": 4, "f
 
 def one(ptx: str, value: object, ctype: str | None = None, size: int | None = None) -> Argument:
     known = (Parameter("x", parse_type(ctype)),) if ctype else ()
-    return convert("k", (Ptx(ptx, size or SIZES[ptx]),), known, (value,), Memory())[0]
+    return convert("k", slots_of("k", (Ptx(ptx, size or SIZES[ptx]),), known), (value,), Memory())[0]
 
 
 def scalar(ptx: str, value: object, ctype: str | None = None) -> int | float:
@@ -269,10 +269,10 @@ def test_counts() -> None:
     known = (Parameter("x", parse_type("float*")), Parameter("n", parse_type("int")))
     for values in ((), (None,), (None, 1, 2)):
         with pytest.raises(ArgumentError, match=f"kernel 'k' takes 2 arguments, got {len(values)}") as caught:
-            convert("k", (Ptx("u64", 8), Ptx("u32", 4)), known, values, Memory())
+            convert("k", slots_of("k", (Ptx("u64", 8), Ptx("u32", 4)), known), values, Memory())
         assert caught.value.hint == "k(float* x, int n)"
     with pytest.raises(ArgumentError) as caught:
-        convert("k", (Ptx("u64", 8), Ptx("b8", 12)), (), (), Memory())
+        convert("k", slots_of("k", (Ptx("u64", 8), Ptx("b8", 12)), ()), (), Memory())
     assert caught.value.hint == "k(.u64, .b8[12])"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from triptych.chips import GpuChip, load
 from triptych.core.errors import LaunchError
-from triptych.core.plan import Launch
+from triptych.core.plan import LaunchShape
 from triptych.execution.limits import check_launch, resident_blocks_per_sm
 
 
@@ -27,10 +27,10 @@ def chip(name: str) -> GpuChip:
 
 
 H100 = chip("h100")
-FITS = Launch("p", "k", (1, 1, 1), (1024, 1, 1), ())
+FITS = LaunchShape((1, 1, 1), (1024, 1, 1))
 
 
-def refused(launch: Launch, kernel: Kernel | None = None, on: GpuChip = H100, target: str | None = None) -> str:
+def refused(launch: LaunchShape, kernel: Kernel | None = None, on: GpuChip = H100, target: str | None = None) -> str:
     with pytest.raises(LaunchError) as caught:
         check_launch(launch, kernel or Kernel(), on, target)
     return caught.value.message
@@ -47,7 +47,7 @@ def refused(launch: Launch, kernel: Kernel | None = None, on: GpuChip = H100, ta
         replace(FITS, cooperative=True, grid=(2 * H100.sm_count, 1, 1)),
     ],
 )
-def test_launches_at_the_limits_fit(launch: Launch) -> None:
+def test_launches_at_the_limits_fit(launch: LaunchShape) -> None:
     check_launch(launch, Kernel(), H100)
 
 
@@ -68,7 +68,7 @@ def test_launches_at_the_limits_fit(launch: Launch) -> None:
         (replace(FITS, cooperative=True, grid=(300, 1, 1)), "has 300 blocks; h100 holds at most 264"),
     ],
 )
-def test_launches_beyond_a_limit_are_refused(launch: Launch, message: str) -> None:
+def test_launches_beyond_a_limit_are_refused(launch: LaunchShape, message: str) -> None:
     assert refused(launch).startswith("kernel 'k': ")
     with pytest.raises(LaunchError, match=message):
         check_launch(launch, Kernel(), H100)

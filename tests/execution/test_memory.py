@@ -211,3 +211,50 @@ def test_binding_again_and_again_does_not_grow() -> None:
     for _ in range(100):
         memory.bind(np.zeros(16))
     assert len(memory.map()) <= 2
+
+
+def test_what_is_lent_for_a_launch_keeps_the_owners_alive() -> None:
+    memory = Memory()
+    owner: NDArray[Any] | None = np.full(1000, 7, np.uint8)
+    storage = memory.bind(owner).storage
+    lent = memory.lend()
+    owner = None
+    gc.collect()
+    assert (lent[storage] == 7).all()
+    del lent
+    gc.collect()
+    assert memory.lend() == {}
+
+
+def test_what_is_derived_of_memory_is_kept_until_something_changes() -> None:
+    memory, made = Memory(), list[int]()
+
+    def look() -> list[int]:
+        return memory.lend().derive(list, lambda contents: made.append(1) or [storage.size for storage in contents])
+
+    first = np.zeros(8)
+    memory.bind(first)
+    assert (look(), look(), len(made)) == ([64], [64], 1)
+    second: NDArray[Any] | None = np.zeros(2)
+    memory.bind(second)
+    memory.bind(first[2:])
+    assert (look(), look(), len(made)) == ([64, 16], [64, 16], 2)
+    first.setflags(write=False)
+    memory.bind(first)
+    assert (look(), len(made)) == ([64, 16], 3)
+    second = None
+    gc.collect()
+    assert (look(), len(made)) == ([64], 4)
+
+
+def test_a_tensor_that_was_resized_in_place_is_another_storage() -> None:
+    memory, tensor = Memory(), torch.zeros(4)
+    before = memory.bind(tensor)
+    assert memory.bind(tensor) == before
+    tensor.resize_(1000)  # pyright: ignore[reportUnknownMemberType]
+    after = memory.bind(tensor)
+    assert (after.storage.size, after.shape) == (4000, (1000,))
+    assert after.storage.address > before.storage.address
+    tensor.set_(torch.ones(2).untyped_storage())  # pyright: ignore[reportUnknownMemberType]
+    assert memory.bind(tensor).storage.size == 8
+    assert memory.bind(tensor.to(torch.int32)).dtype.name == "s32"

@@ -11,7 +11,7 @@ from triptych.chips import GpuChip, catalogue, load
 from triptych.core.checks import CHECKS, in_force, names_of
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.errors import SettingError, UnknownName, UsageError
-from triptych.core.launches import LaunchRecord
+from triptych.core.launches import Account, LaunchRecord
 from triptych.core.plan import LaunchShape
 from triptych.core.settings import scope
 from triptych.execution.launch_report import LaunchReport
@@ -30,7 +30,7 @@ from triptych.execution.profile import (
 def launch(machine: str = "gpu", kernel: str = "k") -> LaunchRecord:
     counters = Counters({"flops.f32": Counter(1000, "FLOPs", Provenance.COUNTED_PTX)})
     target = {"gpu": "sm_80", "neuron": "trn2"}[machine]
-    return LaunchRecord(kernel, machine, "ptx", target, LaunchShape((1, 1, 1), (32, 1, 1)), 0, counters, ())
+    return LaunchRecord(kernel, machine, "ptx", target, LaunchShape((1, 1, 1), (32, 1, 1)), 0, Account.of(counters))
 
 
 def test_settings_hold_where_no_profile_is_open() -> None:

@@ -53,7 +53,7 @@ def test_a_function_stands_once_before_its_callers() -> None:
     ]
     assert find_links(graph) == {2: (4, 5), 3: (1,), 4: (1,)}
     assert graph.successors[:6] == ((3,), (2,), (6,), (4,), (5,), (6,))
-    assert not joined.has_recursion
+    assert not joined.has_stack
 
 
 def test_what_is_passed_once_lies_where_the_function_has_it() -> None:
@@ -90,7 +90,7 @@ def test_recursion_saves_what_is_wanted_behind_the_call() -> None:
     st.param.b32 [a], %y; call (b), down, (a); ld.param.b32 %y, [b];
     @%p add.s32 %y, %y, %x; st.param.b32 [r], %y; ret; }"""
     joined = join("call (%r1), down, (4); ret;", function)
-    assert joined.has_recursion
+    assert joined.has_stack
     before, behind = texts(joined)[1:3]
     assert before[-8:] == [
         *("st.param::func.b32", "+st.param::func.b32", "+selp.b32", "+st.param::func.b32", "+st.param::func.b32"),

@@ -24,7 +24,7 @@ SMALL = sorted(name for name, text in TEXTS.items() if len(text) < 6000)
 def strip_places(value: object) -> object:
     """The tree as plain values without lines and origins, which printing does not keep."""
     if is_dataclass(value):
-        kept = [f.name for f in fields(value) if f.name not in ("line", "origin")]
+        kept = [f.name for f in fields(value) if f.name not in ("line", "ordinal", "origin")]
         return type(value).__name__, {name: strip_places(getattr(value, name)) for name in kept}
     if isinstance(value, tuple):
         return [strip_places(item) for item in cast("tuple[object, ...]", value)]

@@ -42,6 +42,10 @@ class GpuChip:
     """Dense peaks by pipe: `f64`, `f32`, `f16`, `bf16`, and `tensor.` before a tensor core's dtype."""
     facts: Mapping[str, Fact]
 
+    def __hash__(self) -> int:
+        """The name's: chips that are equal have the same."""
+        return hash(self.name)
+
     def __repr__(self) -> str:
         """The name and the title."""
         return f"<{self.name}: {self.title}>"

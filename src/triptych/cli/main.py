@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from triptych import __version__
-from triptych.cli import chips, demo, instructions, run
+from triptych.cli import chips, demo, instructions, operators, run
 from triptych.cli.terminal import EXIT_INTERRUPTED, EXIT_USAGE, Terminal
 from triptych.core.errors import LaunchInterrupted, TriptychError
 from triptych.core.languages import titles
@@ -28,6 +28,7 @@ app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("demo")(demo.demo)
 app.command("chips")(chips.chips)
 app.command("instructions")(instructions.instructions)
+app.command("operators")(operators.operators)
 
 
 def _show_version(wanted: bool) -> None:

@@ -12,6 +12,7 @@ from triptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from triptych.execution.launch_report import LaunchReport
+    from triptych.execution.tuning import Tuning
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,9 @@ class Reports:
         arguments: Sequence[str],
         exit_status: int,
         error: BaseException | None = None,
+        tunings: Sequence[Tuning] = (),
     ) -> None:
-        """Writes what was asked for.
+        """Writes what was asked for; `tunings` are in the JSON.
 
         Raises:
             UsageError: where a file can no longer be written.
@@ -76,7 +78,9 @@ class Reports:
         from triptych.report import document
 
         if self.json is not None:
-            told = document(launches, script=script, arguments=arguments, exit_status=exit_status, error=error)
+            told = document(
+                launches, script=script, arguments=arguments, exit_status=exit_status, error=error, tunings=tunings
+            )
             self.json.write(told)
         if self.html is not None:
             from triptych.report.html import page

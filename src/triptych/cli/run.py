@@ -116,7 +116,9 @@ def _finish(
 
     status, error = outcome.status, outcome.error
     launches, hidden = shown.kernels.split(recorded.launches)
-    reports.write(launches, script=script, arguments=arguments, exit_status=status, error=error)
+    reports.write(
+        launches, script=script, arguments=arguments, exit_status=status, error=error, tunings=recorded.tunings
+    )
     if not reports.takes_stdout:
         terminal = Terminal()
         told = report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,13 @@ from triptych.core.errors import TriptychError, UsageError
 
 _OURS = str(Path(__file__).parents[1])
 """The folder of triptych: its frames are no part of a script's traceback."""
+
+
+_ADVICE: Mapping[str, str] = {
+    "torch": "torch is not installed here: pip install torch (a build for CPUs is enough, for device='cuda' too)",
+    "triton": "Triton is not installed here: pip install 'triton>=3.6'",
+}
+"""What to do where a script wants a module that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +88,17 @@ def _run(source: bytes, module: ModuleType) -> Outcome:
     except KeyboardInterrupt as stop:
         return _interrupted(stop)
     except BaseException as error:
+        _advise(error)
         _show(error)
         return Outcome(1, error)
     return Outcome(0)
+
+
+def _advise(error: BaseException) -> None:
+    """Adds to the error of an optional module that is not there how to get it."""
+    advice = _ADVICE.get(error.name or "") if isinstance(error, ModuleNotFoundError) else None
+    if advice is not None:
+        error.add_note(advice)
 
 
 def _interrupted(stop: KeyboardInterrupt) -> Outcome:

@@ -50,6 +50,10 @@ class Cache:
         """Where the entry lies: a folder for its kind, then one for the first byte of its key."""
         return self.folder / kind / key[:2] / key
 
+    def has(self, kind: str, key: str) -> bool:
+        """Whether there is an entry, damaged or not."""
+        return self.capacity > 0 and self.path(kind, key).is_file()
+
     def get(self, kind: str, key: str) -> bytes | None:
         """The entry, or None where there is none. A damaged entry is removed, and counts as none."""
         if not self.capacity:

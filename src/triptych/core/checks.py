@@ -133,11 +133,20 @@ COMPILER = Check(
     " (`TRIPTYCH_NKI_LENIENT`); else it is an error.",
 )
 
+TIMECHECK = Check(
+    "timecheck",
+    Severity.NOTICE,
+    {"neuron": When.REQUEST},
+    "What makes a kernel slow, by its simulated timeline: small or strided transfers, float32 products, buffers too few"
+    " or too large to overlap, movement that nothing hides, work on the busier engine; each with what it costs.",
+)
+
 CHECKS: Mapping[str, Check] = {
     row.name: row
     for row in (
         *(MEMCHECK, ASSERT, TRAP, BUDGET, DEADLOCK, SYNCCHECK),
         *(VIEWCHECK, ASYNCCHECK, INITCHECK, OUTPUTCHECK, RACECHECK, PSUMCHECK, RANGECHECK, GENERATION, COMPILER),
+        TIMECHECK,
     )
 }
 """The table, by name."""
@@ -161,6 +170,7 @@ def _looks(row: Check, when: When | None, asked: tuple[str, ...] | None) -> bool
     return when is When.DEFAULT if asked is None else row.name in asked
 
 
+@cache
 def names_of(checks: frozenset[Check]) -> tuple[str, ...]:
     """Their names, in the order of the table."""
     return tuple(name for name, row in CHECKS.items() if row in checks)

@@ -208,8 +208,17 @@ _MODEL: Sequence[CounterRow] = (
     _model("ridge_point", "FLOP/byte", "The peak of the dominant pipe over the memory's bandwidth."),
     _model("floor", "s", "No program that does this work takes less on the chip."),
     _model("launch_overhead", "s", "What the launch takes before and after the work."),
-    _model("estimate", "s", "The launch overhead plus the longest roof."),
-    _model("roof.<name>", "s", "The time of one limit at its peak: a pipe, a level of memory, an engine."),
+    _model("estimate", "s", "The launch overhead plus the longest roof; on a NeuronCore the length of its timeline."),
+    _model(
+        "roof.<name>",
+        "s",
+        "The time of one limit at its peak: a pipe, a level of memory; of a NeuronCore's engine its time at work.",
+    ),
+    _model(
+        "overlap",
+        "fraction",
+        "Of the time in which a NeuronCore moves data the part in which an engine works beside it.",
+    ),
     _model("bytes.<level>", "bytes", "Bytes at a level of memory."),
     _model(
         "intensity.<level>",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isinf, isnan
@@ -60,6 +61,16 @@ class DType:
         rounded = self.nearest(number)
         return isnan(rounded) == isnan(number) and isinf(rounded) == isinf(number)
 
+    def pack(self, value: int | float) -> bytes:
+        """The bytes of a value that the type has, as they lie in memory."""
+        form = _FORMS.get(self.name)
+        if form is not None:
+            try:
+                return form(value)
+            except (struct.error, OverflowError):
+                pass  # a whole number given as a float, or a float that becomes infinite
+        return np.array(value).astype(self.numpy).tobytes()
+
     def nearest(self, value: float) -> float:
         """The number of a floating-point type nearest to `value`; what lies beyond its largest is infinite, or NaN."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -68,6 +79,13 @@ class DType:
     def __str__(self) -> str:
         """The name."""
         return self.name
+
+
+_FORMS = {name: struct.Struct(f"<{form}").pack for name, form in {
+    "b1": "?", "s8": "b", "s16": "h", "s32": "i", "s64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
+    "f32": "f", "f64": "d",
+}.items()}  # fmt: skip
+"""Python's own way to the bytes of a number, a tenth of numpy's time, for the types that it knows."""
 
 
 def _rows() -> Mapping[str, DType]:

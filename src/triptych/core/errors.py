@@ -128,6 +128,10 @@ class ArgumentError(LaunchError):
     """An argument of a kernel is missing, superfluous or of the wrong type, range or layout."""
 
 
+class IntegerOverflow(ArgumentError, OverflowError):
+    """An integer that no type of a kernel's language holds."""
+
+
 class KernelFault(TriptychError):
     """The running kernel did what a device forbids; the launch was stopped."""
 

@@ -61,8 +61,12 @@ class Handle:
     @property
     def contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps; the stride of an axis of one element does not matter."""
-        rows = zip(self.shape, self.strides, contiguous_strides(self.shape, self.dtype), strict=True)
-        return self.size == 0 or all(extent == 1 or stride == dense for extent, stride, dense in rows)
+        dense = self.dtype.bytes
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent > 1 and stride != dense:
+                return 0 in self.shape
+            dense *= extent
+        return True
 
 
 def contiguous_strides(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from triptych.core.checks import CHECKS, Check, Severity
 from triptych.core.counters import Counters
 from triptych.core.errors import KernelFault, MemoryFault
 from triptych.core.memory_access import NO_ACCESS, MemoryAccess, TellsAccess
-from triptych.core.plan import LaunchShape
+from triptych.core.plan import LaunchShape, Program
 from triptych.core.source import Index, SourceLocation
 
 
@@ -65,13 +66,75 @@ class Line:
     frames: tuple[SourceLocation, ...] = ()
 
 
+Counted = tuple[Counters, tuple[Line, ...]]
+"""Counters in all, and of each source line."""
+
+
+class Account:
+    """What a machine counted of a launch, worked out when somebody first asks: most launches nobody asks about."""
+
+    __slots__ = ("_counted",)
+
+    def __init__(self, counted: Counted | Callable[[], Counted]) -> None:
+        """What was counted, or what gives it: the same whenever it is called, and kept until then."""
+        self._counted = counted
+
+    @classmethod
+    def of(cls, counters: Counters, lines: Sequence[Line] = ()) -> Account:
+        """One that is there already."""
+        return cls((counters, tuple(lines)))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same was counted, in all and on every line."""
+        return isinstance(other, Account) and self._all == other._all
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _all(self) -> Counted:
+        known = self._counted
+        if callable(known):
+            known = self._counted = known()
+        return known
+
+    @property
+    def counters(self) -> Counters:
+        """What was counted in all."""
+        return self._all[0]
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The same by source line."""
+        return self._all[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What a NeuronCore executed: enough to model when each instruction ran (`neuron/timeline/`)."""
+
+    program: Program
+    steps: tuple[Sequence[int], ...]
+    """For each program of the grid the index of the instruction of each of its steps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a machine saw of a launch: counters in all and by source line, and what the checks found."""
+    """What a machine saw of a launch: what it counted, and what the checks found."""
 
-    counters: Counters
-    lines: tuple[Line, ...] = ()
+    account: Account
     findings: tuple[Finding, ...] = ()
+    executed: Executed | None = None
+    """Of a NeuronCore."""
+
+    @property
+    def counters(self) -> Counters:
+        """What was counted in all."""
+        return self.account.counters
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The same by source line."""
+        return self.account.lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +150,7 @@ class LaunchRecord:
     shape: LaunchShape
     static_shared_bytes: int
     """Shared memory that the kernel declares itself, up to where the dynamic part begins."""
-    counters: Counters
-    lines: tuple[Line, ...]
+    account: Account
     findings: tuple[Finding, ...] = ()
     checks: tuple[str, ...] = ()
     """The names of the checks that were in force, those that are always on included."""
@@ -98,6 +160,18 @@ class LaunchRecord:
     """Whether a fault stopped it: then nothing is counted, and the fault is its finding."""
     remarks: tuple[str, ...] = ()
     """What its language says of the arguments."""
+    executed: Executed | None = None
+    """What a NeuronCore executed; None of a GPU's launch, and of one that a fault stopped."""
+
+    @property
+    def counters(self) -> Counters:
+        """What was counted in all."""
+        return self.account.counters
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The same by source line."""
+        return self.account.lines
 
     @property
     def shared_bytes(self) -> int:

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import get_args, get_type_hints
 
-import numpy as np
-
 from triptych.core.dtypes import DType
 from triptych.core.handles import Handle, Storage
 from triptych.core.languages import Language
@@ -72,24 +70,16 @@ Argument = Handle | Scalar | Struct
 
 def handles_in(argument: Argument) -> tuple[Handle, ...]:
     """The arrays that an argument names."""
-    match argument:
-        case Handle():
-            return (argument,)
-        case Struct(_, pointers):
-            return tuple(handle for _, handle in pointers)
-        case Scalar():
-            return ()
+    if isinstance(argument, Handle):
+        return (argument,)
+    return tuple(handle for _, handle in argument.pointers) if isinstance(argument, Struct) else ()
 
 
 def bytes_of(argument: Argument) -> bytes:
     """What a device sees of an argument: an array's address, a number's bytes."""
-    match argument:
-        case Handle():
-            return argument.data_ptr().to_bytes(POINTER_BYTES, "little")
-        case Struct():
-            return argument.packed
-        case Scalar(dtype, value):
-            return np.array(value).astype(dtype.numpy).tobytes()
+    if isinstance(argument, Handle):
+        return argument.data_ptr().to_bytes(POINTER_BYTES, "little")
+    return argument.packed if isinstance(argument, Struct) else argument.dtype.pack(argument.value)
 
 
 class NodeKind(ABC):
@@ -297,7 +287,7 @@ class Launch(NodeKind):
     @property
     def shape(self) -> LaunchShape:
         """Its extents and what else it says of its blocks, as records of it have them."""
-        return LaunchShape(**{one.name: getattr(self, one.name) for one in fields(LaunchShape)})
+        return LaunchShape(self.grid, self.block, self.shared_bytes, self.cluster, self.cooperative)
 
     @property
     def handles(self) -> tuple[Handle, ...]:

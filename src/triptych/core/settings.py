@@ -47,8 +47,8 @@ class Settings:
     """TRIPTYCH_NKI_LENIENT: whether what AWS's compiler refuses in an NKI kernel, and its simulator does not, is a
     finding of `nki.compiler` in the place of an error."""
     stack_bytes: int = 16 << 10
-    """TRIPTYCH_STACK_BYTES: the stack of a thread in kernels whose functions call themselves (a device's limit is 1 KiB
-    where a program does not set it)."""
+    """TRIPTYCH_STACK_BYTES: the stack of a thread in kernels whose functions call themselves, or that allocate there
+    (`alloca`); a device's limit is 1 KiB where a program does not set it."""
     heap_bytes: int = 8 << 20
     """TRIPTYCH_HEAP_BYTES: the heap that kernels allocate from with `malloc`; CUDA's own default."""
     printf_bytes: int = field(default=1 << 20, metadata={"least": 0})
@@ -56,6 +56,10 @@ class Settings:
     benchmark_points: int | None = field(default=None, metadata={"least": 0})
     """TRIPTYCH_BENCHMARK_POINTS: how many values of its x axis a `triton.testing.perf_report` measures, the first ones;
     all where it is not said, with 0 it measures nothing."""
+    optimise: str = field(default="hot", metadata={"choices": ("hot", "always", "never")})
+    """TRIPTYCH_OPTIMISE: when a kernel's code is made with optimisation, which takes three to five times as long:
+    `hot`, once the kernel has run for longer than that; `always`, before its first launch; `never`. What it computes
+    and counts is the same."""
     tensor_numerics: str = field(default="fast", metadata={"choices": ("fast", "hardware")})
     """TRIPTYCH_TENSOR_NUMERICS: how tensor cores round: `fast`, each sum in f32 to nearest even, or `hardware`, as an
     H200 does it, to the bit, which takes up to eight times as long."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from triptych import gpu, neuron
 from triptych.chips import GpuChip
 from triptych.core.errors import PlanError
 from triptych.core.handles import Storage
 from triptych.core.launches import Observed
-from triptych.core.plan import Launch, Program
+from triptych.core.plan import Launch, LaunchShape, Program
 from triptych.execution.host_memory import Bytes
 from triptych.execution.limits import check_launch, resident_blocks_per_sm
 from triptych.execution.profile import active_checks, active_chip
@@ -36,13 +37,23 @@ def execute(program: Program, launch: Launch, memory: Memory, device: gpu.Device
 def _run_gpu(program: Program, launch: Launch, memory: Memory, device: gpu.DeviceMemory) -> Observed:
     chip = active_chip("gpu")
     assert isinstance(chip, GpuChip)
-    entry = gpu.load(program.text).entries.get(launch.entry)
-    resident = None
-    if entry is not None:  # else the machine says which entries there are
-        check_launch(launch, entry, chip, program.target)
-        resident = resident_blocks_per_sm(launch, entry, chip) * chip.sm_count
+    resident = _resident_blocks(program.text, launch.entry, launch.shape, chip, program.target)
     checks = active_checks("gpu")
     return gpu.run_launch(program, launch, memory, checks, device=device, resident_blocks=resident)
+
+
+@lru_cache(maxsize=256)
+def _resident_blocks(text: str, name: str, shape: LaunchShape, chip: GpuChip, target: str) -> int | None:
+    """How many blocks of a launch that fits the chip this holds at once; None where it has no such entry.
+
+    Raises:
+        LaunchError: where the launch does not fit the chip or the kernel.
+    """
+    entry = gpu.load(text).entries.get(name)
+    if entry is None:
+        return None
+    check_launch(shape, entry, chip, target)
+    return resident_blocks_per_sm(shape, entry, chip) * chip.sm_count
 
 
 def _run_neuron(program: Program, launch: Launch, memory: Memory, _: gpu.DeviceMemory) -> Observed:

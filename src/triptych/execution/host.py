@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Protocol, TypeGuard, cast
 
 import numpy as np
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from triptych.core.dtypes import DTYPES, DType, dtype_of
 from triptych.core.errors import ArgumentError, UnknownName
-from triptych.execution.host_memory import Extent, HostArray, Owner
-from triptych.execution.torch_tensors import from_torch, is_tensor, torch_owner
+from triptych.execution.host_memory import Extent, HostArray, Owner, Owners
+from triptych.execution.torch_tensors import from_torch, is_tensor, is_tensor_type, torch_owner
+
+_NOBODY: Owners = {}
 
 
 class Hosted(Protocol):
@@ -25,23 +27,29 @@ class Hosted(Protocol):
         ...
 
 
+def _is_hosted_type(kind: type[object]) -> bool:
+    # `issubclass` of a protocol runs Python's own generators, in whose end an interruption would be lost.
+    return hasattr(kind, "host_buffer")
+
+
 def _is_hosted(value: object) -> TypeGuard[Hosted]:
-    # `isinstance` of a protocol runs Python's own generators, in whose end an interruption would be lost.
-    return hasattr(type(value), "host_buffer")
+    return _is_hosted_type(type(value))
 
 
-def host_array(array: object) -> HostArray:
+def host_array(array: object, known: Owners = _NOBODY) -> HostArray:
     """Where the elements of `array` lie: numpy arrays, arrays of ours, torch tensors in the host's memory.
+
+    Its owner is the one that is `known`, where it is.
 
     Raises:
         ArgumentError: for anything else, and for element types that no kernel can read.
     """
     if isinstance(array, np.ndarray):
-        return _from_numpy(cast(NDArray[Any], array))
+        return _from_numpy(cast(NDArray[Any], array), known)
     if is_tensor(array):
-        return from_torch(array)
+        return from_torch(array, known)
     if _is_hosted(array):
-        return _from_numpy(array.host_buffer)
+        return _from_numpy(array.host_buffer, known)
     raise ArgumentError(
         f"expected an array, got {type(array).__name__}",
         hint="pass a numpy array, a triptych array or a torch tensor in the host's memory",
@@ -50,7 +58,12 @@ def host_array(array: object) -> HostArray:
 
 def is_array(value: object) -> bool:
     """Whether `host_array` would take the value for an array (scalars of numpy are none)."""
-    return isinstance(value, np.ndarray) or is_tensor(value) or _is_hosted(value)
+    return _is_array_type(type(value))
+
+
+@lru_cache(maxsize=1024)
+def _is_array_type(kind: type[object]) -> bool:
+    return is_tensor_type(kind) or _is_hosted_type(kind) or issubclass(kind, np.ndarray)
 
 
 def _numpy_extent(array: NDArray[Any]) -> Extent:
@@ -74,26 +87,21 @@ def _behind(array: NDArray[Any]) -> object:
     return cast(object, inner) if isinstance(inner, np.ndarray) else base
 
 
-def _numpy_owner(array: NDArray[Any]) -> Owner:
+def _numpy_owner(array: NDArray[Any], known: Owners) -> Owner:
     """The array at the end of the chain of views, or the torch storage behind it."""
     top, base = array, _behind(array)
     while isinstance(base, np.ndarray):
         top = cast(NDArray[Any], base)
         base = _behind(top)
     if is_tensor(base):
-        return torch_owner(base)
-    extent = _whole(top, base)
-    reference = weakref.ref(top)
-
-    def look() -> tuple[object, Extent] | None:
-        alive = reference()
-        if alive is None:
-            return None
-        # numpy refuses to resize an array that has a weak reference: it cannot have moved.
-        same = base is not None or alive.flags.writeable == extent.writable
-        return alive, extent if same else replace(extent, writable=not extent.writable)
-
-    return Owner(id(top), extent, look, foreign=base is not None)
+        return torch_owner(base, known)
+    owner = known.get(id(top))
+    if owner is not None and owner.look() is top:
+        same = top.flags.writeable == owner.extent.writable if base is None else owner.extent == _whole(top, base)
+        if same:
+            return owner
+    # numpy refuses to resize an array that has a weak reference: it cannot move.
+    return Owner(id(top), _whole(top, base), weakref.ref(top), foreign=base is not None)
 
 
 def _whole(top: NDArray[Any], base: object) -> Extent:
@@ -130,8 +138,10 @@ def _element(dtype: np.dtype[Any]) -> DType | None:
         ) from None
 
 
-def _from_numpy(array: NDArray[Any]) -> HostArray:
-    owner, element, start = _numpy_owner(array), array.dtype, _start(array)
+def _from_numpy(array: NDArray[Any], known: Owners) -> HostArray:
+    owner, element = _numpy_owner(array, known), array.dtype
+    is_whole = array.base is None and array.flags.forc
+    start = owner.extent.start if is_whole else _start(array)  # which is slow
     dtype = _element(element)
     if dtype is not None:
         return HostArray(owner, element, dtype, array.shape, array.strides, start)

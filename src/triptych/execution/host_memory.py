@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,14 +35,19 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What owns an array's memory; `look` gives the owner itself and its extent now, None once it is gone."""
+    """What owns an array's memory."""
 
     identity: int
     """Tells owners that live at the same time apart."""
     extent: Extent
-    look: Callable[[], tuple[object, Extent] | None]
+    look: Callable[[], object | None]
+    """Gives the owner itself; None once it is gone, or its memory lies elsewhere (a tensor resized in place)."""
     foreign: bool
     """Whether numpy does not own the memory: then another owner may own the same."""
+
+
+Owners = Mapping[int, Owner]
+"""Those that somebody has looked at before, by identity: to make one takes longer than to see that it is as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class HostArray:
 class _Window:
     """Lends memory to numpy by address; numpy keeps it, and so `owner`, alive as long as the array that it makes."""
 
-    def __init__(self, extent: Extent, owner: object) -> None:
+    def __init__(self, extent: Extent, owner: object | None) -> None:
         self._owner = owner
         self.__array_interface__ = {
             "shape": (extent.size,),
@@ -79,8 +84,8 @@ class _Window:
         }
 
 
-def window(extent: Extent, owner: object) -> Bytes:
-    """The extent's bytes, without a copy; the result keeps `owner` alive."""
+def window(extent: Extent, owner: object | None) -> Bytes:
+    """The extent's bytes, without a copy; the result keeps `owner` alive. With None somebody else must."""
     if extent.size == 0:
         return np.empty(0, np.uint8)
     return np.asarray(_Window(extent, owner))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from triptych.chips import Chip
 from triptych.core.counters import Counters
@@ -10,7 +11,11 @@ from triptych.core.errors import UsageError
 from triptych.core.forks import LazyProperty
 from triptych.core.launches import Finding, LaunchRecord, Line
 from triptych.core.source import SourceLocation
-from triptych.model import Roofline, place
+from triptych.execution.modelling import roofline_of, timeline_of
+from triptych.model import Roofline
+
+if TYPE_CHECKING:  # a machine is imported when something runs on it
+    from triptych.neuron.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,12 @@ class LaunchReport:
                 f"kernel '{self.kernel}' was stopped by a fault: the launch has no place on a roofline",
                 hint="ask launch.stopped before; launch.findings has the fault",
             )
-        return place(self.record, self.chip)
+        return roofline_of(self.record, self.chip)
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """When each instruction of a NeuronCore ran, modelled; None of a GPU's launch and of one that was stopped."""
+        return timeline_of(self.record, self.chip)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from triptych.chips import GpuChip
 from triptych.core.errors import LaunchError
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.gpu_targets import capability_of
-from triptych.core.plan import Launch
+from triptych.core.plan import LaunchShape
 from triptych.execution.demangle import readable
 
 # CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability": the same from 5.0 to 12.1.
@@ -67,7 +67,7 @@ STATIC_SHARED_LIMIT = 48 << 10
 """Bytes of static shared memory of a kernel, on every target (CUDA programming guide, technical specifications)."""
 
 
-def check_launch(launch: Launch, entry: Entry, chip: GpuChip, target: str | None = None) -> None:
+def check_launch(launch: LaunchShape, entry: Entry, chip: GpuChip, target: str | None = None) -> None:
     """Checks a launch against the kernel, what that was compiled for (None: anything), and the chip.
 
     Raises:
@@ -77,7 +77,7 @@ def check_launch(launch: Launch, entry: Entry, chip: GpuChip, target: str | None
         raise LaunchError(f"kernel '{readable(entry.name)}': {message}", hint=hint)
 
 
-def _broken(launch: Launch, entry: Entry, chip: GpuChip, target: str | None) -> Iterator[tuple[str, str | None]]:
+def _broken(launch: LaunchShape, entry: Entry, chip: GpuChip, target: str | None) -> Iterator[tuple[str, str | None]]:
     yield from _broken_block(launch, entry, chip)
     yield from _broken_extents(launch)
     yield from _broken_shared(launch, entry, chip)
@@ -86,14 +86,14 @@ def _broken(launch: Launch, entry: Entry, chip: GpuChip, target: str | None) -> 
         yield from _broken_residency(launch, entry, chip)
 
 
-def _broken_extents(launch: Launch) -> Iterator[tuple[str, str | None]]:
+def _broken_extents(launch: LaunchShape) -> Iterator[tuple[str, str | None]]:
     for name, extents, most in (("grid", launch.grid, MAX_GRID), ("block", launch.block, MAX_BLOCK)):
         for axis, extent, limit in zip("xyz", extents, most, strict=True):
             if not 1 <= extent <= limit:
                 yield f"{name} {extents}: {axis} must lie between 1 and {limit}", None
 
 
-def _broken_block(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+def _broken_block(launch: LaunchShape, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
     threads = prod(launch.block)
     if threads > chip.max_threads_per_block:
         yield (
@@ -110,7 +110,7 @@ def _broken_block(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple
         )
 
 
-def _broken_shared(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+def _broken_shared(launch: LaunchShape, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
     total = launch.shared_bytes + entry.static_shared_bytes
     if launch.shared_bytes < 0:
         yield f"{launch.shared_bytes} bytes of dynamic shared memory", None
@@ -128,7 +128,7 @@ def _broken_shared(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tupl
 
 
 def _broken_cluster(
-    launch: Launch, entry: Entry, chip: GpuChip, target: str | None
+    launch: LaunchShape, entry: Entry, chip: GpuChip, target: str | None
 ) -> Iterator[tuple[str, str | None]]:
     required, cluster = entry.required_cluster, launch.cluster
     if required is not None:
@@ -162,7 +162,7 @@ def _as_target(capability: tuple[int, int]) -> int:
     return 10 * capability[0] + capability[1]
 
 
-def resident_blocks_per_sm(launch: Launch, entry: Entry, chip: GpuChip) -> int:
+def resident_blocks_per_sm(launch: LaunchShape, entry: Entry, chip: GpuChip) -> int:
     """The blocks that one SM holds at once, as far as threads and shared memory say; PTX does not know registers."""
     warps = -(-prod(launch.block) // WARP_SIZE)
     shared = launch.shared_bytes + entry.static_shared_bytes + chip.shared_bytes_reserved_per_block
@@ -170,7 +170,7 @@ def resident_blocks_per_sm(launch: Launch, entry: Entry, chip: GpuChip) -> int:
     return min(chip.max_blocks_per_sm, chip.max_warps_per_sm // warps, by_shared)
 
 
-def _broken_residency(launch: Launch, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
+def _broken_residency(launch: LaunchShape, entry: Entry, chip: GpuChip) -> Iterator[tuple[str, str | None]]:
     most = resident_blocks_per_sm(launch, entry, chip) * chip.sm_count
     if prod(launch.grid) > most:
         yield (

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Any
 
 from triptych.core.dtypes import DTYPES
 from triptych.core.forks import StateLock
 from triptych.core.handles import AddressSpace, Handle, Storage
+from triptych.core.placed_memory import PlacedMemory
 from triptych.execution.host import host_array
 from triptych.execution.host_memory import Bytes, Extent, HostArray, Owner, window
 
@@ -19,11 +23,16 @@ class _Entry:
     extent: Extent
     owners: list[Owner]
 
-    def look(self) -> tuple[object, Extent] | None:
-        """An owner and its memory; None where none lives with it (a tensor resized in place has left it)."""
+    @property
+    def key(self) -> tuple[int, int]:
+        """Where and how large the memory is."""
+        return self.extent.start, self.extent.size
+
+    def look(self) -> object | None:
+        """An owner; None where none lives with the memory (a tensor resized in place has left it)."""
         for owner in self.owners:
             seen = owner.look()
-            if seen is not None and seen[1].at_same_place(owner.extent):
+            if seen is not None:
                 return seen
         return None
 
@@ -38,6 +47,12 @@ class Memory:
         """An empty memory."""
         self._space = AddressSpace()
         self._entries: dict[tuple[int, int], _Entry] = {}
+        self._owners: dict[int, Owner] = {}
+        """By identity, those of entries: whoever is bound again is found here."""
+        self._entry_of: dict[int, _Entry] = {}
+        """The same owners' entries."""
+        self._placed: tuple[dict[Storage, Bytes], dict[type, Any]] | None = None
+        """All that `lend` gives, but for the owners; None where it has to be made anew."""
         self._lock = StateLock()
         self._count = 0
 
@@ -47,14 +62,25 @@ class Memory:
         Raises:
             ArgumentError: for anything else, and for element types that no kernel can read.
         """
-        return self.place(host_array(array))
+        return self.place(self.find(array))
+
+    def find(self, array: object) -> HostArray:
+        """As `host_array`, and quicker for an array that was bound before.
+
+        Raises:
+            ArgumentError: as there.
+        """
+        return host_array(array, self._owners)
 
     def place(self, host: HostArray) -> Handle:
         """The handle of an array that `host_array` has looked at."""
-        with self._lock:
-            entry = self._entry(host)
-            offset = host.start - entry.extent.start if host.owner.extent.size else 0
-            return Handle(entry.storage, host.dtype, host.shape, host.strides, offset)
+        owner = host.owner
+        entry = self._entry_of.get(owner.identity)  # it stays while the owner lives, as it does here
+        if entry is None or not self._is_lent(entry, owner):
+            with self._lock:
+                entry = self._entry(host)
+        offset = host.start - entry.extent.start if owner.extent.size else 0
+        return Handle(entry.storage, host.dtype, host.shape, host.strides, offset)
 
     def reserve(self, size: int) -> Storage:
         """A device address for `size` bytes that a plan will allocate; `adopt` says where they came to lie."""
@@ -65,19 +91,29 @@ class Memory:
         """Binds memory that a plan allocated to the address that was reserved for it, as long as `data` lives."""
         owner = host_array(data).owner
         with self._lock:
-            self._entries[owner.extent.start, owner.extent.size] = _Entry(storage, owner.extent, [owner])
+            self._add(_Entry(storage, owner.extent, []), owner)
 
     def map(self) -> dict[Storage, Bytes]:
         """The bytes of every storage that lives; they keep their owners alive as long as the result does."""
-        found: dict[Storage, Bytes] = {}
         with self._lock:
-            for key, entry in list(self._entries.items()):
-                seen = entry.look()
-                if seen is None:
-                    del self._entries[key]
-                else:
-                    found[entry.storage] = window(entry.extent, seen[0])
-        return found
+            return {entry.storage: window(entry.extent, owner) for entry, owner in self._living_entries()}
+
+    def lend(self) -> PlacedMemory:
+        """As `map`, for one launch: the result keeps the owners alive, arrays taken from it do not. Quick."""
+        with self._lock:
+            owners = [owner for _, owner in self._living_entries()]
+            if self._placed is None:
+                entries = self._entries.values()
+                self._placed = {entry.storage: window(entry.extent, None) for entry in entries}, {}
+            return PlacedMemory(*self._placed, owners)
+
+    def _living_entries(self) -> list[tuple[_Entry, object]]:
+        """Each entry with an owner; those without are forgotten."""
+        found = [(entry, entry.look()) for entry in self._entries.values()]
+        gone = [entry for entry, owner in found if owner is None]
+        for entry in gone:
+            self._forget(entry)
+        return [(entry, owner) for entry, owner in found if owner is not None] if gone else found
 
     def at(self, address: int) -> Handle | None:
         """The bytes of a storage that lives from a device address on; None where the address lies in none."""
@@ -89,18 +125,24 @@ class Memory:
                     return Handle(storage, DTYPES["u8"], (storage.size - offset,), (1,), offset)
         return None
 
+    def _is_lent(self, entry: _Entry, owner: Owner) -> bool:
+        """Whether the entry has this very owner, and what may be written is as the owner has it."""
+        return self._owners.get(owner.identity) is owner and owner.extent.writable == entry.extent.writable
+
     def _entry(self, host: HostArray) -> _Entry:
         owner = host.owner
-        key = (owner.extent.start, owner.extent.size)
-        entry = self._living(key) or self._around(owner)
+        entry = self._living(owner.extent) or self._around(owner)
         if entry is None:
-            entry = self._entries[key] = self._new(host)
-        else:
-            self._lend(entry, owner)
+            extent = owner.extent
+            storage = self._space.place(self._name(extent.size), extent.size, writable=extent.writable)
+            entry = _Entry(storage, extent, [])
+            self._add(entry, owner)
+        elif owner.extent.at_same_place(entry.extent):
+            self._lend_again(entry, owner)
         return entry
 
-    def _living(self, key: tuple[int, int]) -> _Entry | None:
-        entry = self._entries.get(key)
+    def _living(self, extent: Extent) -> _Entry | None:
+        entry = self._entries.get((extent.start, extent.size))
         return entry if entry is not None and entry.look() is not None else None
 
     def _around(self, owner: Owner) -> _Entry | None:
@@ -110,25 +152,41 @@ class Memory:
         around = (entry for entry in self._entries.values() if entry.extent.contains(owner.extent))
         return next((entry for entry in around if entry.look() is not None), None)
 
-    def _new(self, host: HostArray) -> _Entry:
-        extent = host.owner.extent
-        storage = self._space.place(self._name(extent.size), extent.size, writable=extent.writable)
-        return _Entry(storage, extent, [host.owner])
+    def _add(self, entry: _Entry, owner: Owner) -> None:
+        """A new entry, in the place of one whose memory is gone."""
+        gone = self._entries.get(entry.key)
+        if gone is not None:
+            self._forget(gone)
+        self._entries[entry.key] = entry
+        self._lend_again(entry, owner)
+        self._placed = None
+
+    def _forget(self, entry: _Entry) -> None:
+        del self._entries[entry.key]
+        self._drop(entry.owners)
+        self._placed = None
+
+    def _drop(self, owners: Iterable[Owner]) -> None:
+        """Of owners that are gone another may have the identity by now."""
+        for owner in owners:
+            if self._owners.get(owner.identity) is owner:
+                del self._owners[owner.identity], self._entry_of[owner.identity]
 
     def _name(self, size: int) -> str:
         name = f"array{self._count} ({size} bytes)"
         self._count += 1
         return name
 
-    def _lend(self, entry: _Entry, owner: Owner) -> None:
+    def _lend_again(self, entry: _Entry, owner: Owner) -> None:
         """Notes the owner, and what may be written now (`array.setflags(write=…)` changes it)."""
-        if not owner.extent.at_same_place(entry.extent):
-            return
-        others = (known for known in entry.owners if known.identity != owner.identity)
-        entry.owners = [*(known for known in others if known.look() is not None), owner]
+        stay = [known.identity != owner.identity and known.look() is not None for known in entry.owners]
+        self._drop(known for known, stays in zip(entry.owners, stay, strict=True) if not stays)
+        entry.owners = [*compress(entry.owners, stay), owner]
+        self._owners[owner.identity], self._entry_of[owner.identity] = owner, entry
         if owner.extent.writable != entry.extent.writable:
             entry.extent = owner.extent
             entry.storage = replace(entry.storage, writable=owner.extent.writable)
+            self._placed = None
 
 
 _memory = Memory()

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from triptych import gpu
 from triptych.core.errors import KernelFault, LaunchError, PlanError
 from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
@@ -19,11 +20,10 @@ from triptych.execution.arrays import UNDEFINED_BYTE
 from triptych.execution.demangle import readable
 from triptych.execution.dispatch import execute
 from triptych.execution.host_memory import Bytes, view
+from triptych.execution.modelling import roofline_of
 from triptych.execution.profile import active_chip
 from triptych.execution.records import record_of
 from triptych.execution.variables import store
-from triptych.gpu import DeviceMemory
-from triptych.model import place
 
 PHYSICAL_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 """The host's memory."""
@@ -46,7 +46,7 @@ class State:
     """The memory that a plan, or one alternative of it, runs on, and what happened there."""
 
     buffers: dict[Storage, Bytes]
-    device: DeviceMemory = field(default_factory=DeviceMemory)
+    device: gpu.DeviceMemory = field(default_factory=lambda: gpu.DeviceMemory())
     """What kernels keep on the device itself."""
     call_site: SourceLocation | None = None
     """The line of the author's program that the plan is run for."""
@@ -118,14 +118,20 @@ def run_nodes(plan: Plan, programs: Mapping[str, Program], state: State) -> None
             case SetVariable():
                 store(state.device, programs[node.program], node)
             case Launch():
-                _launch(programs[node.program], node, state)
+                run_one(programs[node.program], node, state)
             case Choose():
                 _choose(node, programs, state)
             case _:
                 assert_never(node)
 
 
-def _launch(program: Program, launch: Launch, state: State) -> None:
+def run_one(program: Program, launch: Launch, state: State) -> None:
+    """Executes one launch, and adds its record to the state's: also that of one that a fault stops.
+
+    Raises:
+        LaunchError: where it does not fit the chip in force or the kernel.
+        KernelFault: where the kernel did what a device forbids.
+    """
     try:
         seen = execute(program, launch, state.buffers, state.device)
         state.records.append(record_of(program, launch, seen, state.call_site, state.remarks))
@@ -171,4 +177,4 @@ def _choose(node: Choose, programs: Mapping[str, Program], state: State) -> None
 
 
 def _modelled_seconds(record: LaunchRecord) -> float:
-    return place(record, active_chip(record.machine)).estimate_s
+    return roofline_of(record, active_chip(record.machine)).estimate_s

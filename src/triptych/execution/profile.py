@@ -145,7 +145,7 @@ def _check_names(check: str | Iterable[str]) -> tuple[str, ...]:
 
 def current() -> Profile | None:
     """The innermost profile that is open here."""
-    stack = _open_profiles()
+    stack = _stack.get() or _of_process
     return stack[-1] if stack else None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from triptych import gpu
 from triptych.core.checks import names_of
 from triptych.core.counters import Counters
 from triptych.core.errors import KernelFault
-from triptych.core.launches import Finding, LaunchRecord, Observed
+from triptych.core.launches import Account, Finding, LaunchRecord, Observed
 from triptych.core.plan import Launch, Program
 from triptych.core.source import SourceLocation
 from triptych.execution.demangle import readable
@@ -25,25 +27,24 @@ def record_of(
     The program has the launch's entry: it ran.
     """
     stopped = isinstance(seen, KernelFault)
-    observed = Observed(Counters({}), findings=(Finding.of_fault(seen),)) if stopped else seen
+    observed = Observed(Account.of(Counters({})), (Finding.of_fault(seen),)) if stopped else seen
     return LaunchRecord(
         kernel=readable(launch.entry),
         machine=program.machine,
         language=program.language,
         target=program.target,
         shape=launch.shape,
-        static_shared_bytes=_static_shared_bytes(program, launch),
-        counters=observed.counters,
-        lines=observed.lines,
+        static_shared_bytes=_static_shared_bytes(program.machine, program.text, launch.entry, launch.shared_bytes),
+        account=observed.account,
         findings=observed.findings,
         checks=names_of(active_checks(program.machine)),
         call_site=call_site,
         stopped=stopped,
         remarks=remarks,
+        executed=observed.executed,
     )
 
 
-def _static_shared_bytes(program: Program, launch: Launch) -> int:
-    if program.machine != "gpu":
-        return 0
-    return gpu.load(program.text).entries[launch.entry].static_part(launch.shared_bytes)
+@lru_cache(maxsize=256)
+def _static_shared_bytes(machine: str, text: str, entry: str, dynamic_bytes: int) -> int:
+    return gpu.load(text).entries[entry].static_part(dynamic_bytes) if machine == "gpu" else 0

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
+import weakref
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Protocol, TypeGuard
 
 from triptych.core.dtypes import DTYPES, DType
 from triptych.core.errors import ArgumentError
-from triptych.execution.host_memory import Extent, HostArray, Owner
+from triptych.execution.host_memory import Extent, HostArray, Owner, Owners
 
 
 class _Storage(Protocol):
@@ -28,16 +30,17 @@ class _Storage(Protocol):
     def _new_with_weak_ptr(cls, pointer: int) -> _Storage | None: ...
 
 
-class _Device(Protocol):
-    type: str
-
-
 class Tensor(Protocol):
     """What is needed of `torch.Tensor`."""
 
     @property
-    def device(self) -> _Device:
+    def device(self) -> object:
         """Where the elements lie."""
+        ...
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether they lie in the host's memory."""
         ...
 
     @property
@@ -72,10 +75,15 @@ class Tensor(Protocol):
         ...
 
 
+def is_tensor_type(kind: type[object]) -> bool:
+    """Whether values of the type are torch tensors."""
+    torch = sys.modules.get("torch")
+    return torch is not None and issubclass(kind, torch.Tensor)
+
+
 def is_tensor(value: object) -> TypeGuard[Tensor]:
     """Whether the value is a torch tensor."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+    return is_tensor_type(type(value))
 
 
 class _WeakStorage:
@@ -85,14 +93,13 @@ class _WeakStorage:
     """
 
     def __init__(self, storage: _Storage) -> None:
-        self._type = type(storage)
-        self._pointer = storage._weak_ref()
-
-    def look(self) -> _Storage | None:
-        return self._type._new_with_weak_ptr(self._pointer)
+        self._free = type(storage)._free_weak_ref
+        self.revive = type(storage)._new_with_weak_ptr
+        """Gives the storage for the pointer, None once it is gone."""
+        self.pointer = storage._weak_ref()
 
     def __del__(self) -> None:
-        self._type._free_weak_ref(self._pointer)
+        self._free(self.pointer)
 
 
 _TORCH_DTYPES = {
@@ -115,25 +122,63 @@ _TORCH_DTYPES = {
 _TORCH_RAW = frozenset({"torch.complex64", "torch.complex128"})
 
 
-def from_torch(tensor: Tensor) -> HostArray:
-    """Where the elements of a tensor lie.
+def from_torch(tensor: Tensor, known: Owners) -> HostArray:
+    """Where the elements of a tensor lie; its owner is the one that is `known`, where it is.
 
     Raises:
         ArgumentError: for a tensor on another device, a sparse one, and element types that no kernel can read.
     """
     with sys.modules["torch"]._C.DisableTorchFunction():  # what torch itself says, whatever modes are in force
-        return _from_torch(tensor)
+        seen = _seen.get(id(tensor))
+        if seen is not None and seen.holds(tensor):
+            return seen.host
+        host = _from_torch(tensor, known)
+        if len(_seen) >= _MOST_SEEN:
+            _seen.clear()
+        reference = weakref.ref(tensor, partial(_seen.pop, id(tensor)))  # C alone: a signal's handler cannot come in
+        _seen[id(tensor)] = _Seen(reference, tuple(tensor.shape), tensor.stride(), host)
+        return host
 
 
-def _from_torch(tensor: Tensor) -> HostArray:
-    if tensor.device.type != "cpu" or not _is_dense(tensor.layout):
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was found out of a tensor, which may have changed in place since."""
+
+    reference: weakref.ref[Tensor]
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    host: HostArray
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether it is still so."""
+        host, storage = self.host, tensor.untyped_storage()
+        extent = host.owner.extent
+        return (
+            self.reference() is tensor
+            and storage._cdata == host.owner.identity
+            and tensor.data_ptr() == host.start
+            and tensor.shape == self.shape
+            and tensor.stride() == self.stride
+            and tensor.dtype is host.element
+            and storage.data_ptr() == extent.start
+            and storage.nbytes() == extent.size
+        )
+
+
+_seen: dict[int, _Seen] = {}
+"""By identity: a launch asks for the same tensors as the one before, and to look at one anew takes twice as long."""
+_MOST_SEEN = 4096
+
+
+def _from_torch(tensor: Tensor, known: Owners) -> HostArray:
+    if not tensor.is_cpu or not _is_dense(tensor.layout):
         raise ArgumentError(
             f"a {tensor.layout} tensor on device {tensor.device}", hint="pass a dense tensor on the CPU: tensor.cpu()"
         )
     item, element = tensor.element_size(), tensor.dtype
     shape = tuple(tensor.shape)
-    strides = tuple(step * item for step in tensor.stride())
-    owner, start = torch_owner(tensor), tensor.data_ptr()
+    strides = tuple([step * item for step in tensor.stride()])  # a list is quicker than a generator
+    owner, start = torch_owner(tensor, known), tensor.data_ptr()
     dtype = _element(element)
     if dtype is None:
         return HostArray(owner, element, DTYPES["u8"], (*shape, item), (*strides, 1), start, raw=True)
@@ -156,16 +201,18 @@ def _element(dtype: object) -> DType | None:
     return DTYPES[_TORCH_DTYPES[name]]
 
 
-def torch_owner(tensor: Tensor) -> Owner:
-    """The tensor's storage as an owner."""
+def torch_owner(tensor: Tensor, known: Owners) -> Owner:
+    """The tensor's storage as an owner; the one that is `known`, where it is and lies where it did."""
     storage = tensor.untyped_storage()
-    handle = _WeakStorage(storage)
+    start, size, identity = storage.data_ptr(), storage.nbytes(), storage._cdata
+    owner = known.get(identity)
+    # While an owner holds its weak reference, torch gives no other storage the same identity.
+    if owner is not None and owner.extent.start == start and owner.extent.size == size:
+        return owner
+    weak = _WeakStorage(storage)
 
-    def look() -> tuple[object, Extent] | None:
-        alive = handle.look()
-        if alive is None:
-            return None
-        return alive, Extent(int(alive.data_ptr()), int(alive.nbytes()), writable=True)
+    def look() -> object | None:
+        alive = weak.revive(weak.pointer)
+        return alive if alive is not None and alive.data_ptr() == start and alive.nbytes() == size else None
 
-    extent = Extent(int(storage.data_ptr()), int(storage.nbytes()), writable=True)
-    return Owner(int(storage._cdata), extent, look, foreign=True)
+    return Owner(identity, Extent(start, size, writable=True), look, foreign=True)

@@ -17,18 +17,17 @@ from triptych.core.forks import StateLock
 from triptych.core.handles import Storage
 from triptych.core.plan import Program, SetVariable, bytes_of
 from triptych.execution.memory import Memory, memory
-from triptych.gpu import DeviceMemory
 
-_devices: WeakKeyDictionary[Memory, DeviceMemory] = WeakKeyDictionary()
+_devices: WeakKeyDictionary[Memory, gpu.DeviceMemory] = WeakKeyDictionary()
 """What kernels keep on the device itself, beside the arrays: arrays alone need no machine."""
 _stored: dict[str, tuple[SetVariable, ...]] = {}
 """By a module's key, what the host has stored in its variables, in order; what later stores covered is left out."""
 _lock = StateLock()
 
 
-def device_of(arrays: Memory) -> DeviceMemory:
+def device_of(arrays: Memory) -> gpu.DeviceMemory:
     """The device that has these arrays."""
-    return _devices.setdefault(arrays, DeviceMemory())
+    return _devices.get(arrays) or _devices.setdefault(arrays, gpu.DeviceMemory())
 
 
 def variable_here(program: Program, name: str) -> tuple[Storage, NDArray[np.uint8]] | None:
@@ -39,7 +38,7 @@ def variable_here(program: Program, name: str) -> tuple[Storage, NDArray[np.uint
     return _find(device_of(memory()), program, name)
 
 
-def store(device: DeviceMemory, program: Program, node: SetVariable) -> None:
+def store(device: gpu.DeviceMemory, program: Program, node: SetVariable) -> None:
     """Does on a device what the node says.
 
     Raises:
@@ -72,7 +71,7 @@ def stored_here(program: Program, name: str = "") -> tuple[SetVariable, ...]:
     return tuple(replace(node, program=name) for node in found)
 
 
-def _find(device: DeviceMemory, program: Program, name: str) -> tuple[Storage, NDArray[np.uint8]] | None:
+def _find(device: gpu.DeviceMemory, program: Program, name: str) -> tuple[Storage, NDArray[np.uint8]] | None:
     return device.variables_of(gpu.load(program.text)).variable(name) if program.machine == "gpu" else None
 
 
