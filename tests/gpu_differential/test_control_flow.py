@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from both import Outcome, run_both
+from both import HEADER, Outcome, run_both
 
 import triptych as tt
 
@@ -140,3 +140,35 @@ def test_blocks_and_grids_of_three_axes(text: str, block: tuple[int, ...]) -> No
 @pytest.mark.parametrize("block", [32, 64])
 def test_operations_among_the_lanes_of_a_warp(text: str, block: int) -> None:
     run_both(text, "warps", 1, block, integers(5, block, 0, 100), np.zeros(block, np.int32))
+
+
+NEXT = """.func own(.param .u32 n)
+{{ .reg .b32 %x; .reg .pred %q; ld.param.u32 %x, [n]; setp.gt.u32 %q, %x, 9; @%q bra END; END: ret; }}
+.visible .entry k(.param .u64 out)
+{{ .reg .pred %p, %q, %o; .reg .b32 %t, %v; .reg .b64 %y;
+mov.u32 %t, %tid.x; ld.param.u64 %y, [out]; mad.wide.u32 %y, %t, 4, %y; mov.u32 %v, %t;
+setp.lt.u32 %p, %t, 16; setp.lt.u32 %q, %t, 8; setp.gt.u32 %o, %t, 99; {body}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "instructions", "divergent"),
+    [
+        ("@%p bra SHORT; SHORT: add.u32 %v, %v, 1; bra BEHIND; BEHIND: st.global.u32 [%y], %v; ret;", 12, 0),
+        ("st.global.u32 [%y], %v; @%p bra END; END: ret;", 10, 0),
+        ("st.global.u32 [%y], %v; @%p bra END; END: @%q bra LAST; LAST: ret;", 11, 0),
+        ("{ .param .u32 n; st.param.u32 [n], %t; call own, (n); } st.global.u32 [%y], %v; ret;", 15, 0),
+        (
+            "@!%p bra MEET; @%q bra SHORT; SHORT: activemask.b32 %v; @%o bra MEET; bra MEET;"
+            " MEET: st.global.u32 [%y], %v; ret;",
+            14,
+            1,
+        ),
+    ],
+    ids=["short", "end", "two", "call", "parted"],
+)
+def test_a_branch_to_the_block_right_behind_parts_no_lanes(body: str, instructions: int, divergent: int) -> None:
+    counters = run_both(HEADER + NEXT.format(body=body), "k", 1, 32, np.zeros(32, np.uint32)).counters
+    assert counters["instructions.warp"] == instructions
+    assert counters.get("branches.divergent", 0) == divergent

@@ -165,3 +165,21 @@ def test_what_is_read_before_it_is_written() -> None:
     first, second = run("f32", body, rounds=2)
     np.testing.assert_array_equal(first, run("f32", mma("f32", 0, 0), rounds=2)[0])
     assert not second.any()
+
+
+ANOTHER = {
+    "f32": "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16"
+    f" {group('d', 0, 8)}, {{%a0, %a1, %a2, %a3, %a3, %a2, %a1, %a0}}, {{%b0, %b1, %a0, %a1, %b1, %b0, %a3, %a2}},"
+    " {%b0, %b1, %a2, %a3};",
+    "s32": f"mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {group('d', 0, 2)}, {group('a', 0, 4)},"
+    " {%b0, %b0}, {%d4, %b0};",
+}
+"""By the type of the sums: a product whose D is another matrix, the first of whose registers is a sum's."""
+
+
+@pytest.mark.parametrize("sums", ANOTHER)
+@pytest.mark.parametrize("before", [False, True])
+def test_another_matrix_in_the_same_registers(sums: str, before: bool) -> None:
+    one, other = mma(sums, 0, 0), ANOTHER[sums]
+    first, _ = run(sums, f"{other} {one}" if before else f"{one} {other}", rounds=2)
+    assert (first != run(sums, one, rounds=2)[0]).any()

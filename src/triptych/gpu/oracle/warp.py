@@ -161,7 +161,7 @@ class Warp:
         others = group & ~taken
         other = self.exit if fall_through is None else fall_through
         self.at[taken], self.at[others] = target, other
-        if taken.any() and others.any():
+        if target != other and taken.any() and others.any():
             self.counts.count_divergence(instruction)
             if self.kernel.only_ends(target):
                 self._end(taken, target)

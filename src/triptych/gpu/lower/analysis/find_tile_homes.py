@@ -7,7 +7,7 @@ multiplications, numbers and arithmetic writes such registers, the converged for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from triptych.gpu.isa.binding import Bound, BoundInstruction
@@ -36,8 +36,8 @@ def find_tile_homes(
     """
     instructions = [instruction for block in bound for instruction in block]
     products = [i for i in instructions if i.effect is Effect.MULTIPLY]
-    written = dict.fromkeys(home for i in products for home in _homes(i, i.destinations))
-    taken = {home for i in products for home in _homes(i, i.sources)}
+    written = dict.fromkeys(filter(None, (find_home(i, i.destinations) for i in products)))
+    taken = set(filter(None, (find_home(i, i.sources) for i in products)))
     mentions = Counter(name for home in taken | written.keys() for name in home.registers)
     refused = {name for i in instructions if i.effect.carrier is not Carrier.MEANING for name in i.defines}
     fit = [
@@ -50,12 +50,11 @@ def find_tile_homes(
     return tuple(sorted(fit, key=lambda home: home.fragment.name))
 
 
-def _homes(instruction: BoundInstruction, operands: Sequence[Bound]) -> Iterator[TileHome]:
+def find_home(instruction: BoundInstruction, operands: Sequence[Bound]) -> TileHome | None:
     """C or D of a multiplication, the last of its operands: where a tile is as large as its registers."""
     product = instruction.form.product
     if product is None or product.c != product.d or not has_place(product.d):
-        return
+        return None
     last = [bound.operand for bound in operands[-product.d.registers :]]
     names = tuple(dict.fromkeys(operand.name for operand in last if isinstance(operand, Register)))
-    if len(names) == product.d.registers:
-        yield TileHome(product.d, names)
+    return TileHome(product.d, names) if len(names) == product.d.registers else None

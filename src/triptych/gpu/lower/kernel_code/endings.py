@@ -83,6 +83,9 @@ class EndingForm(ArrivingForm):
         return self.operands.read(terminator.sources[0], terminator)
 
     def _branch(self, index: int, condition: Value, target: int, other: int) -> None:
+        if target == other:  # lanes that stand at one block run it together
+            self.go(index, target)
+            return
         taken_block, other_block = self.e.block("taken"), self.e.block("not_taken")
         if condition.uniform:
             self.b.cbranch(condition.ir, taken_block, other_block)

@@ -11,9 +11,9 @@ from itertools import groupby
 
 from llvmlite import ir
 
-from triptych.gpu.isa.binding import BoundInstruction, registers_of
+from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.effects import Effect
-from triptych.gpu.lower.analysis.find_tile_homes import TileHome
+from triptych.gpu.lower.analysis.find_tile_homes import TileHome, find_home
 from triptych.gpu.lower.kernel_code.body import KernelForm
 from triptych.gpu.lower.primitives.emitter import I1, VOID, constant, vector
 from triptych.gpu.lower.primitives.machine import Value, element_type
@@ -48,9 +48,9 @@ class TileHomes:
     def aim(self, instruction: BoundInstruction) -> None:
         """Has the sums of a multiplication made where they will live."""
         if instruction.effect is Effect.MULTIPLY:
-            first = next(registers_of(instruction.destinations[0].operand), "")
-            if first in self.names:
-                self.tiles.target = self._enter(self.names[first])[0]
+            home = find_home(instruction, instruction.destinations)
+            if home in self.homes:
+                self.tiles.target = self._enter(home)[0]
 
     def _enter(self, home: TileHome) -> tuple[Tile, list[ir.Value]]:
         if home not in self._entered:
