@@ -38,7 +38,7 @@ imports: $(VENV)/.develop
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.develop
-	$(BIN)/python -m pytest -q -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
 bench: $(VENV)/.develop
 	$(PIP) -e '.[bench]'

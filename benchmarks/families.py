@@ -120,12 +120,12 @@ def _ptx(family: Family) -> str:
 
 
 def measure(quick: bool) -> Iterator[Figure]:
-    """Best of the rounds, one worker, all families taking turns."""
+    """Best of the rounds, one worker, code as it is once hot, all families taking turns."""
     blocks, steps, rounds = (1, 3, 1) if quick else (16, 200, 5)
     memory = np.zeros(BYTES // 4, np.uint32)
     launches = {name: tt.ptx.compile(_ptx(family))["family"][blocks, THREADS] for name, family in FAMILIES.items()}
     executed = {name: warp_instructions(launch, memory, steps) for name, launch in launches.items()}
-    with tt.scope(workers=1):
+    with tt.scope(workers=1, optimise="always"):
         seconds = take_turns(
             {name: Contender(lambda launch=launch: launch(memory, steps)) for name, launch in launches.items()}, rounds
         )
