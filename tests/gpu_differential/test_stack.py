@@ -96,16 +96,15 @@ st.param.b32 [sum], %r2; ret;
 
 
 def test_a_function_gives_back_what_it_allocated() -> None:
-    found = run(
-        """alloca.u64 %d1, 8; st.local.u64 [%d1], %n; mov.u32 %r1, 0; mov.u32 %r3, 0;
+    body = """alloca.u64 %d1, 8; st.local.u64 [%d1], %n; mov.u32 %r1, 0; mov.u32 %r3, 0;
 again: { .param .b32 a; .param .b32 b; st.param.b32 [a], %w; call (b), work, (a); ld.param.b32 %r2, [b]; }
-add.u32 %r3, %r3, %r2; add.u32 %r1, %r1, 1; setp.lt.u32 %p, %r1, 100; @%p bra again;
+add.u32 %r3, %r3, %r2; add.u32 %r1, %r1, 1; setp.lt.u32 %p, %r1, 12; @%p bra again;
 stacksave.u64 %d2; sub.u64 %d2, %d1, %d2; st.global.u64 [%to], %d2; cvt.u64.u32 %d2, %r3; st.global.u64 [%to+8], %d2;
-ld.local.u64 %d2, [%d1]; st.global.u64 [%to+16], %d2;""",
-        CALLED,
-    )
+ld.local.u64 %d2, [%d1]; st.global.u64 [%to+16], %d2;"""
+    with tt.scope(stack_bytes=2048):
+        found = run(body, CALLED)
     assert (found[:, 0] == 0).all()
-    assert (found[:, 1] == 100 * SIZES * (SIZES - 1) // 2).all()
+    assert (found[:, 1] == 12 * SIZES * (SIZES - 1) // 2).all()
     assert (found[:, 2] == SIZES).all()
 
 
