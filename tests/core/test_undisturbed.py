@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from contextvars import ContextVar
 
@@ -48,3 +50,26 @@ def test_an_interruption_ends_the_wait_and_not_the_work() -> None:
     assert not done.is_set()
     go_on.set()
     assert done.wait(60)
+
+
+UNAWAITED = """
+import os, time
+from triptych.core.undisturbed import unawaited
+def work():
+    time.sleep(0.3)
+    print("done", flush=True)
+def fail():
+    raise ValueError("nobody hears this")
+unawaited(fail)
+unawaited(work)
+if os.fork() == 0:
+    raise SystemExit  # the child has not begun anything
+os.wait()
+print("end", flush=True)
+"""
+
+
+def test_the_end_of_the_process_waits_for_what_nobody_waits_for() -> None:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", UNAWAITED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("end\ndone\n", "")

@@ -9,7 +9,6 @@ import threading
 import time
 from _thread import start_new_thread
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 import triptych as tt
 from triptych.core.progress import listening
 from triptych.gpu.run import workers
+from triptych.gpu.run.worker import Worker
 
 SPIN = """
 import faulthandler
@@ -68,9 +68,9 @@ def test_an_interruption_while_workers_start_ends_them(monkeypatch: pytest.Monke
     kernel = tt.cuda.compile(ADD, arch="sm_80")["add"]
     count = 0
 
-    def start(*arguments: Any) -> int:  # noqa: ANN401
+    def start(work: Callable[[Worker], object], given: tuple[Worker]) -> int:
         nonlocal count
-        thread = start_new_thread(*arguments)
+        thread = start_new_thread(work, given)
         count += 1
         if count == started:
             raise KeyboardInterrupt

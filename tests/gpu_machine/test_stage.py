@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 from _thread import start_new_thread
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -13,7 +12,9 @@ import pytest
 import triptych as tt
 from triptych.core.launches import Account
 from triptych.gpu.run import stage, workers
-from triptych.gpu.run.worker import make_worker
+from triptych.gpu.run.geometry import Geometry
+from triptych.gpu.run.kernel import Kernel
+from triptych.gpu.run.worker import Worker, make_worker
 
 SOURCE = """
 extern "C" __global__ void add(const float* a, float* b, int n) {
@@ -40,9 +41,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """The workers that were made; the stages begin with none."""
     found: list[object] = []
 
-    def make(*arguments: Any) -> Any:  # noqa: ANN401
-        found.append(make_worker(*arguments))
-        return found[-1]
+    def make(kernel: Kernel, geometry: Geometry) -> Worker:
+        found.append(worker := make_worker(kernel, geometry))
+        return worker
 
     monkeypatch.setattr(stage, "make_worker", make)
     stage.stage_of.cache_clear()
@@ -118,9 +119,9 @@ def test_a_report_keeps_what_its_own_launch_counted() -> None:
 def test_the_calling_thread_runs_what_is_brief_and_straight(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[object] = []
 
-    def start(*arguments: Any) -> int:  # noqa: ANN401
-        started.append(arguments)
-        return start_new_thread(*arguments)
+    def start(work: Callable[[Worker], object], given: tuple[Worker]) -> int:
+        started.append(given)
+        return start_new_thread(work, given)
 
     a, b = np.ones(32, np.float32), np.zeros(32, np.float32)
     for _ in range(2):  # the code is made at the first

@@ -88,8 +88,6 @@ class Account:
         """Whether the same was counted, in all and on every line."""
         return isinstance(other, Account) and self._all == other._all
 
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def _all(self) -> Counted:
         known = self._counted

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
-from _thread import start_new_thread
+from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Never, TypeVar
 
 T = TypeVar("T")
+_UNAWAITED: set[LockType] = set()
+"""Held by functions that nobody but the end of the process waits for."""
 
 
 def undisturbed(function: Callable[[], T]) -> T:
@@ -41,6 +45,38 @@ def beside(function: Callable[[], T]) -> Callable[[], T]:
 
     start_new_thread(work, ())
     return lambda: answers.get()()
+
+
+def unawaited(function: Callable[[], object]) -> None:
+    """Begins a function that nobody waits for, but the end of the process; what it gives or raises is dropped.
+
+    A thread inside a library that takes itself down, as LLVM does at the end, would crash.
+    """
+    held = allocate_lock()
+    held.acquire()
+    _UNAWAITED.add(held)
+
+    def work() -> None:
+        try:
+            function()
+        finally:
+            _UNAWAITED.discard(held)
+            held.release()
+
+    try:
+        beside(work)
+    except BaseException:
+        _UNAWAITED.discard(held)
+        raise
+
+
+def _wait_for_all() -> None:
+    for held in tuple(_UNAWAITED):
+        held.acquire()
+
+
+atexit.register(_wait_for_all)
+os.register_at_fork(after_in_child=_UNAWAITED.clear)  # a child has none of these threads
 
 
 def _raising(error: BaseException) -> Callable[[], Never]:

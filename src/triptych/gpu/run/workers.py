@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from time import perf_counter
 
 from triptych.core.progress import Report
-from triptych.core.undisturbed import beside
+from triptych.core.undisturbed import unawaited
 from triptych.gpu.lower.records import Need
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.patience import Patience
@@ -152,7 +152,7 @@ def _wait(
             _take_code(kernel, workers)
         elif left and kernel.is_hot:
             optimising = True
-            beside(kernel.optimise)
+            unawaited(kernel.optimise)
 
 
 def _take_code(kernel: Kernel, workers: Sequence[Worker]) -> None:
