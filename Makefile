@@ -32,13 +32,13 @@ lint: $(VENV)/.develop
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.develop
-	$(BIN)/pyright
+	$(BIN)/pyright --threads 2
 
 imports: $(VENV)/.develop
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.develop
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 bench: $(VENV)/.develop
 	$(PIP) -e '.[bench]'

@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import code_time
 import compile_time
 import divergence
 import families
@@ -31,6 +32,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "import_time": import_time.measure,
     "launch_overhead": launch_overhead.measure,
     "compile_time": compile_time.measure,
+    "code_time": code_time.measure,
     "memory_growth": memory_growth.measure,
     "divergence": divergence.measure,
     "families": families.measure,

@@ -25,7 +25,7 @@ def measure(quick: bool) -> Iterator[Figure]:
     extent, rounds = (128, 1) if quick else (1024, 9)
     yield from _triton(extent, rounds, quick)
     for name, product in (("mma.sync + cp.async", matmul_mma), ("wgmma + TMA", matmul_wgmma)):
-        yield _product(name, product, extent, rounds)
+        yield _product(name, partial(product, out_dtype="f32"), extent, rounds)
     for name, attention in (("mma.sync", attention_mma), ("wgmma + TMA", attention_wgmma)):
         for causal in (False, True):
             yield _attention(name, partial(attention, causal=causal), causal, 128 if quick else 1024, rounds)

@@ -17,12 +17,16 @@ from generators import (
     counters,
     coverage,
     errors,
+    exploits,
     figures,
     instructions,
+    judge,
     kernels,
+    memory_wall,
     nki,
     operators,
     python,
+    sandbox,
     settings,
     timeline,
 )
@@ -32,8 +36,12 @@ NOTE = "<!-- Written by docs/generate.py: change what it is made from, then run 
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "coverage.md": coverage.page,
+    "exploits.md": exploits.page,
+    "judge.md": judge.page,
     "kernels.md": kernels.page,
+    "memory-wall.md": memory_wall.page,
     "operators.md": operators.page,
+    "sandbox.md": sandbox.page,
     "reference/checks.md": checks.page,
     "reference/chips.md": chips.page,
     "reference/command-line.md": command_line.page,
@@ -49,8 +57,9 @@ PAGES: Mapping[str, Callable[[], str]] = {
 TEXTS: Mapping[str, Callable[[], str]] = {
     **{name: lambda page=page: NOTE + page() for name, page in PAGES.items()},
     "../README.md": figures.readme,
+    **{name: lambda text=text: text for name, text in memory_wall.pictures().items()},
 }
-"""The same, and pages of which a part is written: what the whole file should be."""
+"""The same, pages of which a part is written, and figures: what the whole file should be."""
 
 
 def stale_pages() -> list[str]:

@@ -25,10 +25,12 @@ with 0 where `exit_status` is 0 and `clean` is true. What Ctrl-C, or the script'
 there.
 
 Each JSON names its schema: that of `run` and `demo` is described by
-[run-1.schema.json](../../src/triptych/report/schemas/run-1.schema.json), those of `chips`, `instructions`
-and `operators` by [chips-1](../../src/triptych/report/schemas/chips-1.schema.json),
-[instructions-1](../../src/triptych/report/schemas/instructions-1.schema.json) and
-[operators-1](../../src/triptych/report/schemas/operators-1.schema.json).
+[run-1.schema.json](../../src/triptych/report/schemas/run-1.schema.json), those of `chips`, `instructions`,
+`operators`, `memory-wall` and `score` by [chips-1](../../src/triptych/report/schemas/chips-1.schema.json),
+[instructions-1](../../src/triptych/report/schemas/instructions-1.schema.json),
+[operators-1](../../src/triptych/report/schemas/operators-1.schema.json),
+[memory-wall-1](../../src/triptych/report/schemas/memory-wall-1.schema.json) and
+[score-1](../../src/triptych/report/schemas/score-1.schema.json).
 
 `--html` writes one page that loads nothing and runs no script: the launches, their rooflines, and for each launch its
 counters with their provenance, its hot lines, findings and notes. `--trace` writes Chrome's trace-event format, which

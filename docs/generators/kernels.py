@@ -5,20 +5,23 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import triptych
+from generators.kernel_sizes import MOST_BYTES, MOST_FLOPS
 from generators.ladders import LADDERS, Ladder, columns
 from generators.markdown import code, first_paragraph, table
 from triptych.kernels import cuda, nki, triton
 from triptych.operators import OPERATORS
+from triptych.report.quantities import rate, ratio
 
 _DOCS = Path(__file__).resolve().parents[1]
 _SOURCE = Path(triptych.__file__).resolve().parent
 _RECORDED = _DOCS / "data" / "kernel_ladders.json"
+_SIZES_RECORDED = _DOCS / "data" / "kernel_sizes.json"
 _PACKAGES = {"CUDA C++": cuda, "Triton": triton, "NKI": nki}
 _HEAD = """\
 # Kernels
@@ -46,6 +49,16 @@ print(bounds)  # ['memory', 'memory']
 ```
 
 """
+_SIZES = """\
+## Named sizes
+
+At each of the operators' named sizes that fit: the largest error as a part of what the operator allows, right up to 1,
+and the bytes that the launches touch at the level of DRAM (HBM on NKI), over the least that any kernel does. No check
+found anything. Inputs are the operator's ordinary ones, in T; sizes of more than {bytes} of least bytes or {flops} of
+least FLOPs were not run. Those above 75 MB or 5 GFLOPs ran on a host with 16 cores (2026-11-30). A dash stands where
+there is no kernel; where rows do not fit SBUF, the compiler's message says so.
+
+"""
 _LADDERS = """\
 ## Ladders
 
@@ -59,7 +72,32 @@ def page() -> str:
     """The page's Markdown."""
     recorded = json.loads(_RECORDED.read_text(encoding="utf-8"))
     ladders = "".join(_ladder(one, recorded[name]) for name, one in LADDERS.items())
-    return f"{_HEAD}{table(('operator', *_PACKAGES), _rows())}{_others()}{_LADDERS}{ladders}".rstrip() + "\n"
+    listed = table(("operator", *_PACKAGES), _rows())
+    return f"{_HEAD}{listed}{_others()}{_named_sizes()}{_LADDERS}{ladders}".rstrip() + "\n"
+
+
+def _named_sizes() -> str:
+    found = json.loads(_SIZES_RECORDED.read_text(encoding="utf-8"))
+    rows = [
+        (name, size, next(iter(by_language.values()))["dtype"], *(_told(by_language.get(each)) for each in _PACKAGES))
+        for name, operator in OPERATORS.items()
+        for size in (one.name for one in operator.sizes)
+        if (by_language := found.get(name, {}).get(size))
+    ]
+    head = _SIZES.format(bytes=rate(MOST_BYTES, "B"), flops=rate(MOST_FLOPS, "FLOPs"))
+    return head + table(("operator", "size", "T", *_PACKAGES), rows)
+
+
+def _told(run: Mapping[str, Any] | None) -> str:
+    """The largest error and the bytes over the least; or what the function wants instead."""
+    if run is None:
+        return "–"
+    refused = run.get("refused")
+    return (
+        f"{ratio(run['error'])}, {run['bytes_over_least']:.2f}×"
+        if refused is None
+        else refused.partition("; ")[2] or refused
+    )
 
 
 def _rows() -> Iterator[Sequence[str]]:

@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from textwrap import dedent
 
 
@@ -47,14 +48,30 @@ class Field:
 
 def fields_of(kind: type) -> Iterator[Field]:
     """The fields that the class itself declares, in the order of the source."""
+    for statement, words in _statements(kind):
+        match statement:
+            case ast.AnnAssign(ast.Name(name), annotation, default):
+                yield Field(name, ast.unparse(annotation), _written_default(default), words)
+            case _:
+                continue
+
+
+def members_of(kind: type[Enum]) -> Iterator[Field]:
+    """The members of an enumeration, in the order of the source."""
+    for statement, words in _statements(kind):
+        match statement:
+            case ast.Assign([ast.Name(name)], value):
+                yield Field(name, "", ast.unparse(value), words)
+            case _:
+                continue
+
+
+def _statements(kind: type) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements of a class's body, each with the text that stands below it."""
     body = ast.parse(dedent(inspect.getsource(kind))).body[0]
     assert isinstance(body, ast.ClassDef)
     for statement, following in zip(body.body, [*body.body[1:], ast.Pass()], strict=True):
-        match statement:
-            case ast.AnnAssign(ast.Name(name), annotation, default):
-                yield Field(name, ast.unparse(annotation), _written_default(default), _string(following))
-            case _:
-                continue
+        yield statement, _string(following)
 
 
 def _written_default(value: ast.expr | None) -> str:

@@ -19,8 +19,9 @@ _HEAD = """\
 On {date} these scripts were run by `triptych run`, unmodified but where that is said, with Triton {triton} and torch
 {torch}. That has no CUDA: their tensors on `cuda` are those of the simulated device. *Passed* is a script that
 ran to its end, its own comparisons and assertions included, with the sizes that it states. Of its `perf_report`s as
-many points were measured as are named here (`TRIPTYCH_BENCHMARK_POINTS`). `docs/data/public_scripts.json` keeps
-outcomes and names; the scripts are not part of this repository.
+many points were measured as are named here (`TRIPTYCH_BENCHMARK_POINTS`); other settings that made benchmarks shorter
+stand under *remark*. `docs/data/public_scripts.json` keeps outcomes and names; the scripts are not part of this
+repository.
 
 """
 

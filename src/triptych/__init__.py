@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from triptych import chips as chips
+    from triptych import judge as judge
     from triptych import operators as operators
     from triptych.core.checks import Severity
     from triptych.core.counters import Counter, Counters, Provenance
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         AssertionFailure,
         BarrierMisuse,
         BudgetExceeded,
+        CaptureError,
         ChipError,
         CompileError,
         DeadlockError,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         NkiLimitError,
         PlanError,
         PtxSyntaxError,
+        SandboxError,
         SettingError,
         TensorMapMisuse,
         TriptychError,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         UnsupportedFeature,
         UnsupportedInstruction,
         UsageError,
+        ValueTouched,
         WarpgroupMisuse,
     )
     from triptych.core.launches import Finding, Line
@@ -61,6 +65,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "chips": "triptych.chips",
     "cuda": "triptych.languages.cuda",
+    "judge": "triptych.judge",
     "nki": "triptych.languages.nki",
     "operators": "triptych.operators",
     "plans": "triptych.execution.plans",
@@ -71,10 +76,10 @@ _ORIGINS = {
     "triptych.core.checks": "Severity",
     "triptych.core.counters": "Counter Counters Provenance",
     "triptych.core.errors": (
-        "ArgumentError AssertionFailure BarrierMisuse BudgetExceeded ChipError CompileError DeadlockError"
+        "ArgumentError AssertionFailure BarrierMisuse BudgetExceeded CaptureError ChipError CompileError DeadlockError"
         " DivergentWarp IntegerOverflow KernelFault LaunchError LaunchInterrupted MemoryFault NkiError NkiLimitError"
-        " PlanError PtxSyntaxError SettingError TensorMapMisuse TriptychError UnknownCounter UnknownName"
-        " UnknownNkiName UnsupportedFeature UnsupportedInstruction UsageError WarpgroupMisuse"
+        " PlanError PtxSyntaxError SandboxError SettingError TensorMapMisuse TriptychError UnknownCounter UnknownName"
+        " UnknownNkiName UnsupportedFeature UnsupportedInstruction UsageError ValueTouched WarpgroupMisuse"
     ),
     "triptych.core.launches": "Finding Line",
     "triptych.core.settings": "Settings scope settings",
@@ -93,6 +98,7 @@ __all__ = [
     "AssertionFailure",
     "BarrierMisuse",
     "BudgetExceeded",
+    "CaptureError",
     "ChipError",
     "CompileError",
     "Counter",
@@ -115,6 +121,7 @@ __all__ = [
     "PtxSyntaxError",
     "Roof",
     "Roofline",
+    "SandboxError",
     "SettingError",
     "Settings",
     "Severity",
@@ -127,12 +134,14 @@ __all__ = [
     "UnsupportedFeature",
     "UnsupportedInstruction",
     "UsageError",
+    "ValueTouched",
     "WarpgroupMisuse",
     "chips",
     "cuda",
     "data_ptr",
     "empty",
     "im2col_map",
+    "judge",
     "nki",
     "operators",
     "plans",

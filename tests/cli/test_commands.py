@@ -45,11 +45,11 @@ def test_figures_of_neuron_chips_are_those_of_a_core() -> None:
 def test_help_names_every_command() -> None:
     done = triptych("--help")
     assert done.returncode == 0
-    for command in ("run", "demo", "chips", "instructions", "operators", "--version"):
+    for command in ("run", "demo", "chips", "instructions", "operators", "memory-wall", "--version"):
         assert command in done.stdout
 
 
-@pytest.mark.parametrize("command", ["run", "demo", "chips", "instructions", "operators"])
+@pytest.mark.parametrize("command", ["run", "demo", "chips", "instructions", "operators", "memory-wall"])
 def test_every_command_has_help(command: str) -> None:
     done = triptych(command, "--help")
     assert done.returncode == 0

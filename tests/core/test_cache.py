@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from triptych.core import cache as cache_module
 from triptych.core.cache import Cache, cache, key_of
 from triptych.core.errors import SettingError
 from triptych.core.settings import scope, settings
@@ -95,6 +96,20 @@ def test_folder_stays_within_its_capacity(tmp_path: Path) -> None:
     total = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     assert total <= 64_000 * 17 // 16
     assert store.get("ptx", key_of("199")) is not None
+
+
+def test_processes_share_what_is_known_of_the_folders_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Path] = []
+    entries = cache_module.entries_of
+
+    def noting(folder: Path) -> list[tuple[float, int, str]]:
+        measured.append(folder)
+        return entries(folder)
+
+    monkeypatch.setattr(cache_module, "entries_of", noting)
+    for number in range(10):
+        Cache(tmp_path, 16 * 4096 * 8).put("ptx", key_of(str(number)), bytes(4000))  # as a process of its own
+    assert len(measured) == 2  # by the first, and where a sixteenth of the capacity had been written
 
 
 def test_entry_larger_than_the_cache_is_not_kept(tmp_path: Path) -> None:

@@ -26,3 +26,8 @@ def test_packed_is_what_numpy_makes(dtype: DType) -> None:
 @pytest.mark.parametrize("name", ["s32", "u64", "u8"])
 def test_a_whole_number_given_as_a_float(name: str) -> None:
     assert DTYPES[name].pack(3.0) == DTYPES[name].pack(3)
+
+
+@pytest.mark.parametrize("name", ["tf32", "x4f8e4m3fn", "x4f4e2m1fn"])
+def test_a_type_that_numpy_lacks_has_no_values(name: str) -> None:
+    assert not any(DTYPES[name].holds(value) for value in (0, 1.0, float("nan")))

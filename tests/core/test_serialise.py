@@ -228,6 +228,9 @@ def test_inconsistent_plans_are_refused() -> None:
     launch = Launch("p", "k", (1, 1, 1), (1, 1, 1), ())
     check("bytes 0 to 68 do not lie in storage 'a', which has 64", Fill(handle(storage, 17), 0))
     check("bytes -4 to 0", Fill(handle(storage, 1, offset=-4), 0))
+    check(
+        "program 'p': .* does not run on a machine 'abacus'", launch, programs={"p": replace(PROGRAM, machine="abacus")}
+    )
     check("program 'p': unknown language 'logo'", launch, programs={"p": replace(PROGRAM, language="logo")})
     check("no program 'q'; the plan has: p", replace(launch, program="q"))
     check(r"grid \(0, 1, 1\)", replace(launch, grid=(0, 1, 1)))

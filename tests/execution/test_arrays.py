@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import triptych as tt
 from triptych.core.errors import UnknownName, UsageError
@@ -25,12 +26,20 @@ def test_layout() -> None:
     assert tt.empty(()).shape == ()
 
 
+def test_element_types_by_torchs_names() -> None:
+    kinds = [torch.float32, torch.bfloat16, torch.int64, torch.float8_e4m3fn]
+    assert [tt.empty(1, kind).handle.dtype.name for kind in kinds] == ["f32", "bf16", "s64", "f8e4m3fn"]
+    with pytest.raises(UnknownName, match=r"torch\.complex64"):
+        tt.empty(1, torch.complex64)
+
+
 def test_slices_are_views_at_their_own_addresses() -> None:
     array = tt.zeros((4, 6), "s32")
     assert array[1].data_ptr() == array.data_ptr() + 24
     assert array[2, 3].data_ptr() == array.data_ptr() + 60
     assert array[2, 3].shape == ()
     assert array[:, 1:3].strides == (24, 4)
+    assert array[..., ::2].shape == array[:, ..., ::2].shape == (4, 3)
     array[1:3, 0] = 7
     assert array.numpy()[:, 0].tolist() == [0, 7, 7, 0]
     assert [row.data_ptr() for row in array] == [array.data_ptr() + 24 * row for row in range(4)]

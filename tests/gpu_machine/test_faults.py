@@ -165,7 +165,7 @@ def test_what_generated_code_records_is_a_kind() -> None:
     calls = re.findall(r'call void @"triptych\.fault"\(ptr [^,]+, i64 ([^,]+),', code)
     recorded = [FaultKind(int(kind)) for kind in calls]
     barriers = {FaultKind.BARRIER_NUMBER, FaultKind.BARRIER_THREADS, FaultKind.BARRIER_MISMATCH}
-    assert set(recorded) == {FaultKind.BUDGET, FaultKind.DEADLOCK, *barriers}
+    assert set(recorded) == {FaultKind.BUDGET, FaultKind.LAUNCH_BUDGET, FaultKind.DEADLOCK, *barriers}
     resolve = code[code.index('@"triptych.resolve"') :].split("\n}")[0]
     found = {FaultKind(kind) for kind in map(int, re.findall(r"ret i64 (\d+)", resolve)) if kind}
     assert found == {FaultKind.OUT_OF_BOUNDS, FaultKind.READ_ONLY}

@@ -50,13 +50,13 @@ def own_cache(tmp_path: Path) -> Iterator[None]:
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that are parsed from here on."""
     texts: list[str] = []
-    parse = module.parse
+    parse = module.parse_lazily
 
     def noting(text: str) -> Module:
         texts.append(text)
         return parse(text)
 
-    monkeypatch.setattr(module, "parse", noting)
+    monkeypatch.setattr(module, "parse_lazily", noting)
     return texts
 
 
@@ -119,6 +119,32 @@ def test_syntax_tree_is_parsed_when_asked_for(parsed: list[str]) -> None:
     assert found.module == made.module
     assert found.module is found.module
     assert parsed == [TEXT, TEXT]
+
+
+BROKEN = TEXT.replace("ld.param.u64 %rd1, [first_0];", "ld.param.u64 %rd7, [first_0];")
+
+
+def test_a_function_is_parsed_when_it_is_asked_for() -> None:
+    made = GpuModule(BROKEN)
+    assert list(made.entries) == ["first", "second"]
+    assert "first" in made.entries
+    assert made.entries["second"].max_threads == 64
+    for ask in (lambda: made.entries["first"], lambda: GpuModule(BROKEN).module.functions["first"], made.require_valid):
+        with pytest.raises(PtxSyntaxError, match="undeclared register '%rd7'") as caught:
+            ask()
+        assert caught.value.where is not None
+        assert caught.value.where.line == 1 + BROKEN[: BROKEN.index("%rd7")].count("\n")
+    with pytest.raises(KeyError):
+        made.entries["third"]
+
+
+def test_text_of_the_authors_own_is_checked_at_once(parsed: list[str]) -> None:
+    with pytest.raises(PtxSyntaxError, match="undeclared register '%rd7'"):
+        tt.ptx.compile(BROKEN)
+    assert tt.ptx.compile(TEXT).names == ("first", "second")
+    load.cache_clear()  # as in a new process
+    assert tt.ptx.compile(TEXT).names == ("first", "second")
+    assert parsed == [BROKEN, TEXT]
 
 
 def test_another_text_is_another_module() -> None:

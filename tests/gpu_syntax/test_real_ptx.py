@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triptych.core.errors import PtxSyntaxError
-from triptych.gpu.syntax import parse, print_module
+from triptych.gpu.syntax import parse, parse_lazily, print_module
 from triptych.gpu.syntax.ast import Instruction, Module
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "ptx").glob("*.ptx"))
@@ -67,6 +67,15 @@ def test_every_instruction_is_found(name: str) -> None:
         for statement in function.body or ()
     )
     assert found == count_instructions(TEXTS[name])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_functions_that_are_parsed_later_are_the_same(name: str) -> None:
+    module, lazy = parse(TEXTS[name]), parse_lazily(TEXTS[name])
+    assert list(lazy.functions) == list(module.functions)
+    for function in reversed(list(module.functions)):
+        assert lazy.functions[function] == module.functions[function]
+    assert lazy == module
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -13,8 +14,10 @@ import torch
 import triptych as tt
 from triptych.kernels import cuda
 
-Function = Callable[[Any, Any], Any]
+Function = Callable[..., Any]
 Matrix = npt.NDArray[Any]
+BF16 = ml_dtypes.bfloat16
+DIGITS: dict[Any, int] = {np.float32: 24, np.float16: 11, BF16: 8}
 CASES: list[tuple[Function, npt.DTypeLike, tuple[int, int, int]]] = [
     (cuda.matmul_naive, np.float32, (5, 40, 33)),
     (cuda.matmul_tiled, np.float16, (128, 64, 48)),
@@ -27,6 +30,7 @@ CASES: list[tuple[Function, npt.DTypeLike, tuple[int, int, int]]] = [
     (cuda.matmul_wgmma, np.float16, (128, 128, 64)),
     (cuda.matmul_wgmma, np.float16, (1, 8, 8)),
     (cuda.matmul_wgmma, np.float16, (131, 264, 392)),
+    (cuda.matmul_wgmma, BF16, (131, 264, 72)),
 ]
 TILES: dict[Function, tuple[int, int]] = {
     cuda.matmul_wmma: (64, 64),
@@ -42,12 +46,16 @@ def matrices(dtype: npt.DTypeLike, m: int, n: int, k: int) -> tuple[Matrix, Matr
 
 
 def assert_product(c: Matrix, a: Matrix, b: Matrix) -> None:
-    """f16 products are exact in f32; each of k sums, and f32's products, round once: 2⁻²⁴ of what is summed up."""
+    """Products of f16 are exact in f32; each of k sums, and f32's products, round once: 2⁻²⁴ of what is summed up.
+
+    The sum is rounded once more to C's type; f16's subnormal numbers are 2⁻²⁴ apart.
+    """
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    bound = (a.shape[1] + 1) * 2.0**-24 * (np.abs(wide_a) @ np.abs(wide_b))
-    assert c.dtype == np.float32
+    expected = wide_a @ wide_b
+    bound = (a.shape[1] + 1) * 2.0**-24 * (np.abs(wide_a) @ np.abs(wide_b)) * 1.01
+    bound += 2.0 ** -DIGITS[c.dtype.type] * np.abs(expected) + 2.0**-25
     assert c.shape == bound.shape
-    assert (np.abs(c - wide_a @ wide_b) <= bound).all()
+    assert (np.abs(c.astype(np.float64) - expected) <= bound).all()
 
 
 def whole(size: int, tile: int) -> int:
@@ -58,17 +66,29 @@ def whole(size: int, tile: int) -> int:
 def test_products(function: Function, dtype: npt.DTypeLike, sizes: tuple[int, int, int]) -> None:
     (m, n, k), (a, b) = sizes, matrices(dtype, *sizes)
     with tt.profile(chip="h100") as profile:
-        assert_product(function(a, b), a, b)
+        c = function(a, b)
+    assert c.dtype == a.dtype
+    assert_product(c, a, b)
     (launch,) = profile.launches
     assert launch.findings == ()
-    assert launch.counters.value("global.store.bytes") == 4 * m * n
+    assert launch.counters.value("global.store.bytes") == c.nbytes
     assert launch.counters.value("global.load.compulsory_bytes") >= a.nbytes + b.nbytes
     conflicts = launch.counters.get("shared.load.bank_conflicts")
     assert conflicts is None or conflicts.value == 0
     if function in TILES:
         side, depth = TILES[function]
         work = 2 * whole(m, side) * whole(n, side) * whole(k, depth)
-        assert launch.counters.value("flops.tensor.f16") == work
+        assert launch.counters.value(f"flops.tensor.{'f16' if dtype == np.float16 else 'bf16'}") == work
+
+
+def test_sums_as_they_are() -> None:
+    """In f32 nothing is rounded to the inputs' type."""
+    a, b = matrices(np.float16, 32, 64, 48)
+    c = cuda.matmul_mma(a, b, out_dtype="f32")
+    assert c.dtype == np.float32
+    assert_product(c, a, b)
+    with pytest.raises(tt.ArgumentError, match="matmul_mma: out_dtype is 'bf16'; expected f16 or f32"):
+        cuda.matmul_mma(a, b, out_dtype="bf16")
 
 
 def test_the_traffic_of_stages() -> None:
@@ -129,7 +149,7 @@ def test_results_are_of_the_kind_of_the_inputs(function: Function) -> None:
     [
         (cuda.matmul_naive, ("f4", 3, 4), ("f4", 5, 6), r"got a f32\[3, 4\], b f32\[5, 6\]"),
         (cuda.matmul_tiled, ("f4", 3, 4), ("f2", 4, 6), r"got a f32\[3, 4\], b f16\[4, 6\]"),
-        (cuda.matmul_mma, ("f4", 8, 8), ("f4", 8, 8), r"a is f32\[8, 8\]; expected f16"),
+        (cuda.matmul_mma, ("f4", 8, 8), ("f4", 8, 8), r"a is f32\[8, 8\]; expected bf16 or f16"),
         (cuda.matmul_mma, ("f2", 8), ("f2", 8, 8), r"a is f16\[8\]; expected the axes \(m, k\)"),
         (cuda.matmul_mma, ("f2", 0, 8), ("f2", 8, 8), "at least one element"),
         (cuda.matmul_wmma, ("f2", 24, 16), ("f2", 16, 16), "m is 24; expected a multiple of 16"),
@@ -150,5 +170,5 @@ def test_refused_views() -> None:
 
 def test_a_chip_without_room_for_the_ring() -> None:
     a = np.zeros((8, 8), np.float16)
-    with tt.profile(chip="t4"), pytest.raises(tt.LaunchError, match="'matmul_wgmma': 132096 bytes of shared memory"):
+    with tt.profile(chip="t4"), pytest.raises(tt.LaunchError, match=r"'matmul_wgmma<.*>': 132096 bytes of"):
         cuda.matmul_wgmma(a, a)

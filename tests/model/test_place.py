@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +65,21 @@ def test_shared_memory_and_issue_raise_the_estimate_and_not_the_floor() -> None:
     assert issued.limited_by == "issue (warp instructions)"
     assert issued.estimate_s == pytest.approx(2e-6 + 100 * N / (4 * 132 * 1.83e9), rel=1e-12)
     assert conflicted.floor_s == issued.floor_s == plain.floor_s
+
+
+@pytest.mark.parametrize(
+    ("blocks", "threads", "schedulers"),
+    [(1, 1, 1), (1, 33, 2), (1, 1024, 4), (5, 64, 10), (131, 128, 4 * 131), (132, 32, 132), (4096, 32, 4 * 132)],
+)
+def test_what_has_no_warp_issues_nothing(blocks: int, threads: int, schedulers: int) -> None:
+    """A loop of one warp is no faster on a chip of many SMs."""
+    counters = {**VEC_ADD, "instructions.warp": 1 << 30, "shared.load.wavefronts": 1 << 20}
+    one = record(counters)
+    roofline = place(replace(one, shape=LaunchShape((blocks, 1, 1), (threads, 1, 1))), load("h100"))
+    times = seconds(roofline)
+    assert times["issue (warp instructions)"] == pytest.approx((1 << 30) / (schedulers * 1.83e9), rel=1e-12)
+    assert times["shared memory (wavefronts)"] == pytest.approx((1 << 20) / (min(132, blocks) * 1.83e9), rel=1e-12)
+    assert roofline.floor_s == place(one, load("h100")).floor_s
 
 
 def test_uncoalesced_requests_raise_the_estimate_and_not_the_floor() -> None:

@@ -45,7 +45,9 @@ def test_blocks_live_apart() -> None:
     same(found, np.arange(8, dtype=F32)[:, np.newaxis, np.newaxis] * a)
     assert profile.launches[0].counters.value("psum.peak_bytes") == 2048
     same(run_beta1(in_blocks(8, together=True), a), found)
-    with pytest.raises(NkiLimitError, match="takes 18432 bytes of each PSUM partition"):
+    with pytest.raises(
+        NkiLimitError, match=r"9 live tiles take 18432 bytes of each PSUM partition.* `psum\d+` \(2048 B\)"
+    ):
         nki_beta1.jit(in_blocks(9, together=True)).capture(a)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from triptych.core.checks import Severity
+from triptych.core.settings import scope
 from triptych.execution.profile import Profile, profile
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
@@ -228,6 +229,20 @@ def test_the_last_program_stores_over_the_first(programs: int, trn2: Profile) ->
 
     kernel[(programs,)](np.ones((1, 4), np.float32))
     assert f"program {programs - 1} stores to elements" in checks(trn2)["racecheck"]
+
+
+def test_programs_run_in_the_order_of_the_setting(trn2: Profile) -> None:
+    @nki_beta1.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((1, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(a[nl.program_id(0)]))
+        return out
+
+    rows = np.arange(8, dtype=np.float32).reshape(2, 1, 4)
+    assert np.array_equal(kernel[(2,)](rows), rows[1])  # the last to run stores last
+    with scope(block_order="descending"):
+        assert np.array_equal(kernel[(2,)](rows), rows[0])
+    assert "program 0 stores to elements" in trn2.findings[-1].message
 
 
 def test_a_repeated_element_is_one_element(trn2: Profile) -> None:

@@ -92,10 +92,10 @@ def product(dtype: str, columns: int, stationary: int = 128) -> dict[str, Operan
     ("operands", "attributes", "by_generation"),
     [
         (product("bf16", 512), {}, (512, 512, 512)),
-        (product("f32", 512), {}, (2048, 2048, 2048)),
+        (product("f32", 512), {}, (2048 + 4 * 64, 2048, 2048)),
         (product("bf16", 16), {}, (64, 64, 64)),
         (product("bf16", 16, stationary=32), {}, (32, 32, 32)),
-        (product("f32", 128), {"is_transpose": True}, (512, 256, 256)),
+        (product("f32", 128), {"is_transpose": True}, (512 + 4 * 64, 256, 256)),
         (product("f8e4m3", 1024), {"double_row": True}, (512, 512, 512)),
     ],
 )

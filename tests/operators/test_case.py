@@ -51,6 +51,19 @@ def test_overflow_is_an_infinity_of_its_sign() -> None:
     assert error(one, INF, -INF, INF) == INF
 
 
+def test_a_verdict_tells_the_worst_element() -> None:
+    one = added([1.0, 2.0, 4.0, NAN], [1.0, 2.0, 4.0, 1.0])
+    right = one.verdict((np.array([2, 4, 8, NAN], np.float32),))
+    assert right.right
+    assert str(right) == "right: the largest error is 0 of what is allowed, at c[0]"
+    wrong = one.verdict((np.array([2, 5, 8.001, NAN], np.float32),))
+    assert (wrong.right, wrong.wrong, wrong.elements, wrong.output, wrong.index) == (False, 2, 4, "c", (1,))
+    assert (wrong.found, wrong.expected) == (5, 4)
+    assert str(wrong) == "wrong: 2 of 4 elements; worst is c[1] = 5, expected 4 ± 2.4e-07"
+    lost = one.verdict((np.array([2, 4, NAN, NAN], np.float32),))
+    assert str(lost) == "wrong: 1 of 4 elements; worst is c[2] = nan, expected 8 ± 4.8e-07"
+
+
 def test_what_is_no_result() -> None:
     one = added([1.0, 2.0], [1.0, 2.0])
     with pytest.raises(ArgumentError, match="vec_add: got 2 outputs; expected 1"):

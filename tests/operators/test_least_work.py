@@ -54,7 +54,7 @@ WORK: Mapping[str, tuple[int, int]] = {
     "reduce_sum": (2 * 4, 10 * 4 + 2 * 4),
     "softmax": (2 * (5 + 5 + 4 + 5), 2 * 10 * 4),  # differences, powers, sums, quotients
     "log_softmax": (2 * (5 + 5 + 4 + 1 + 5), 2 * 10 * 4),
-    "cross_entropy": (2 * (5 + 5 + 4 + 1), 10 * 4 + 2 * 8 + 2 * 4),
+    "cross_entropy": (1 * (5 + 5 + 4 + 1), 5 * 4 + 2 * 8 + 2 * 4),  # a row may have no target
     "rms_norm": (2 * (5 + 4 + 3 + 10), 10 * 4 + 5 * 4 + 10 * 4),  # squares, sums, mean + ε and root, two products
     "rms_norm_backward": (2 * 5 * 7 + (2 + 1) * 5, (3 * 10 + 5 + 2 + 5) * 4),
     "layer_norm": (2 * (4 + 1 + 5 + 5 + 4 + 3 + 15 + 1), (2 * 10 + 2 * 5) * 4),

@@ -134,3 +134,5 @@ def test_products_with_a_type_of_their_own(active: None) -> None:
     assert out.is_cuda
     took = seconds(lambda: torch.mm(a, b, out_dtype=torch.float32))
     assert took == pytest.approx(seconds(lambda: torch.mm(a, b)), rel=0.01)
+    same = torch.empty(3, 5, dtype=torch.float16, device="cuda")
+    assert seconds(lambda: torch.mm(a, b, out=same)) == seconds(lambda: torch.mm(a, b)), "it reads no `out`"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from triptych import __version__
-from triptych.cli import chips, demo, instructions, operators, run
+from triptych.cli import chips, demo, explain, instructions, memory_wall, operators, run, score
 from triptych.cli.terminal import EXIT_INTERRUPTED, EXIT_USAGE, Terminal
 from triptych.core.errors import LaunchInterrupted, TriptychError
 from triptych.core.languages import titles
@@ -29,6 +29,9 @@ app.command("demo")(demo.demo)
 app.command("chips")(chips.chips)
 app.command("instructions")(instructions.instructions)
 app.command("operators")(operators.operators)
+app.command("memory-wall")(memory_wall.memory_wall)
+app.command("score")(score.score)
+app.command("explain")(explain.explain)
 
 
 def _show_version(wanted: bool) -> None:

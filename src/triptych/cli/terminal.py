@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
@@ -23,7 +23,7 @@ PLAIN_WIDTH = 120
 """Columns of what is no terminal, where `COLUMNS` does not say more."""
 EXIT_STATUSES: Mapping[int, str] = {
     0: "all is well",
-    EXIT_FINDINGS: "a check found something, or `demo` computed something wrong",
+    EXIT_FINDINGS: "a check found something, `demo` computed something wrong, or `score` did not pass somebody",
     EXIT_USAGE: "a wrong use, or an error",
     EXIT_INTERRUPTED: "interrupted by Ctrl-C",
 }
@@ -89,6 +89,19 @@ def progress_bars() -> Generator[None]:
     console = _console(stderr=True)
     with listening(lambda kernel: LaunchProgress(kernel, console)):
         yield
+
+
+@contextmanager
+def counting(title: str) -> Generator[Callable[[int, int, str], None]]:
+    """A bar of what is done, on standard error if that is a terminal; the block tells how much, of what, and news."""
+    stream: TextIO | None = sys.stderr
+    if stream is None or not stream.isatty():
+        yield lambda done, total, news: None
+        return
+    from triptych.report.progress import WorkProgress
+
+    with WorkProgress(title, _console(stderr=True)) as bar:
+        yield bar
 
 
 class Terminal:

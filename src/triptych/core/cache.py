@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from triptych.core.settings import settings
@@ -23,6 +23,9 @@ MAGIC = b"triptych-cache/1\n"
 
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
 _SCANS_PER_CAPACITY = 16
+_JOURNAL = "written"
+"""A file of the folder: a byte for each `_BLOCK` bytes that all processes have written since one measured it."""
+_BLOCK = 4096
 _KEPT_FRACTION = 0.9
 """What eviction leaves of the capacity, so that it does not run again at once."""
 
@@ -43,8 +46,6 @@ class Cache:
 
     folder: Path
     capacity: int
-    _written: int | None = field(default=None, init=False)
-    """Bytes that this process has written since it last measured the folder; None: never measured."""
 
     def path(self, kind: str, key: str) -> Path:
         """Where the entry lies: a folder for its kind, then one for the first byte of its key."""
@@ -92,21 +93,31 @@ class Cache:
         return payload
 
     def _after_write(self, size: int) -> None:
-        written = None if self._written is None else self._written + size
-        if written is None or written > self.capacity // _SCANS_PER_CAPACITY:
+        """Measures the folder where much was written since that was done last, or it never was."""
+        try:
+            journal = os.open(self.folder / _JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        except FileNotFoundError:
             self.evict()
-            written = 0
-        self._written = written
+            return
+        try:
+            os.write(journal, bytes(-(-size // _BLOCK)))
+            written = _BLOCK * os.fstat(journal).st_size
+        finally:
+            os.close(journal)
+        if written > self.capacity // _SCANS_PER_CAPACITY:
+            self.evict()
 
     def evict(self) -> None:
         """Removes the least recently used entries where the folder holds more than `capacity` bytes."""
-        entries = _entries(self.folder)
+        with contextlib.suppress(OSError):
+            (self.folder / _JOURNAL).write_bytes(b"")
+        entries = entries_of(self.folder)
         total = sum(size for _, size, _ in entries)
         if total <= self.capacity:
             return
         for _, size, path in sorted(entries):
             with contextlib.suppress(OSError):
-                path.unlink()
+                os.unlink(path)
             total -= size
             if total <= self.capacity * _KEPT_FRACTION:
                 return
@@ -131,15 +142,27 @@ def _write(path: Path, data: bytes) -> None:
         raise
 
 
-def _entries(folder: Path) -> list[tuple[float, int, Path]]:
+def entries_of(folder: Path) -> list[tuple[float, int, str]]:
     """Last use in seconds, size in bytes and path of every file, leftovers of killed writers included."""
-    found: list[tuple[float, int, Path]] = []
-    for path in folder.glob("*/*/*"):
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            if stat.S_ISREG(status.st_mode):
-                found.append((status.st_mtime, status.st_size, path))
+    found: list[tuple[float, int, str]] = []
+    for part in _folders(folder):
+        for inner in _folders(part.path):
+            with contextlib.suppress(OSError), os.scandir(inner.path) as files:
+                for file in files:
+                    with contextlib.suppress(OSError):
+                        status = file.stat()
+                        if stat.S_ISREG(status.st_mode):
+                            found.append((status.st_mtime, status.st_size, file.path))
     return found
+
+
+def _folders(folder: Path | str) -> list[os.DirEntry[str]]:
+    """What is in a folder that is one itself."""
+    try:
+        with os.scandir(folder) as found:
+            return [entry for entry in found if entry.is_dir()]
+    except OSError:
+        return []
 
 
 _open: dict[Path, Cache] = {}

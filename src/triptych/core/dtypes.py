@@ -50,7 +50,12 @@ class DType:
         return self.numpy.name if names is None else names[0]
 
     def holds(self, value: int | float) -> bool:
-        """Whether the type has the value: an integer within its range, a float that rounding does not make infinite."""
+        """Whether the type has the value: an integer within its range, a float that rounding does not make infinite.
+
+        A type that numpy lacks has none: nothing but Neuron's engines makes a number of it.
+        """
+        if self.numpy.fields is not None:
+            return False
         if not self.is_float:
             low, high = (0, 1) if self.name == "b1" else (np.iinfo(self.numpy).min, np.iinfo(self.numpy).max)
             return bool(low <= value <= high) and value == int(value)
@@ -108,7 +113,7 @@ _BY_NUMPY = {row.numpy: row for row in DTYPES.values()}
 
 
 def dtype_of(kind: object) -> DType:
-    """The element type of a name (`"f32"`), a numpy dtype or anything that numpy makes a dtype of.
+    """The element type of a name (`"f32"`), a numpy or torch dtype or anything that numpy makes a dtype of.
 
     Raises:
         UnknownName: for a type that no kernel language here has (complex, object, strings).
@@ -118,7 +123,8 @@ def dtype_of(kind: object) -> DType:
     if isinstance(kind, str) and kind in DTYPES:
         return DTYPES[kind]
     try:
-        found = _BY_NUMPY.get(np.dtype(kind))  # type: ignore[arg-type]
+        named = str(kind).removeprefix("torch.") if type(kind).__module__ == "torch" else kind
+        found = _BY_NUMPY.get(np.dtype(named))  # type: ignore[arg-type]
     except TypeError:
         found = None
     if found is None:

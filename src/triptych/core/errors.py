@@ -124,6 +124,14 @@ class LaunchError(TriptychError):
     """A launch whose grid, block, shared memory or arguments do not fit the kernel or the chip."""
 
 
+class CaptureError(TriptychError):
+    """A captured program does what no plan can say: it runs on handles without data, and what it launches is noted."""
+
+
+class ValueTouched(CaptureError):
+    """A captured program asks for values of an array: there are none before the plan is run."""
+
+
 class ArgumentError(LaunchError):
     """An argument of a kernel is missing, superfluous or of the wrong type, range or layout."""
 
@@ -245,6 +253,10 @@ class WarpgroupMisuse(KernelFault):
 
 class LaunchInterrupted(TriptychError):
     """The user stopped a running launch."""
+
+
+class SandboxError(TriptychError):
+    """A sandbox cannot be started, or not with the layers of isolation that were required."""
 
 
 class NkiError(TriptychError):

@@ -59,6 +59,17 @@ class Handle:
         return self.storage.address + self.offset
 
     @property
+    def in_order(self) -> bool:
+        """Whether elements lie in memory in the order of their indices, each at a place of its own; gaps may be."""
+        span = self.dtype.bytes
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent > 1:
+                if stride < span:
+                    return False
+                span += (extent - 1) * stride
+        return True
+
+    @property
     def contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps; the stride of an axis of one element does not matter."""
         dense = self.dtype.bytes

@@ -11,6 +11,7 @@ from triptych.core.errors import KernelFault, MemoryFault
 from triptych.core.memory_access import NO_ACCESS, MemoryAccess, TellsAccess
 from triptych.core.plan import LaunchShape, Program
 from triptych.core.source import Index, SourceLocation
+from triptych.core.touched import Touched
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,21 @@ class Executed:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """Blocks that stand for their grid, of a launch that is only timed: others were not run."""
+
+    blocks: int
+    """Those that ran."""
+    of: int
+    """Those of the grid."""
+    load_bytes: int
+    """Supposed of the whole grid: the compulsory bytes read, as many times those of the sample as there are blocks to
+    one of it, but of no array more than it has."""
+    store_bytes: int
+    """The same of those written."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """What a machine saw of a launch: what it counted, and what the checks found."""
 
@@ -123,6 +139,10 @@ class Observed:
     findings: tuple[Finding, ...] = ()
     executed: Executed | None = None
     """Of a NeuronCore."""
+    sample: Sample | None = None
+    """Which blocks ran, where that were not all."""
+    touched: tuple[Touched, ...] = ()
+    """What it loaded and stored, of each storage that it may reach; nothing where nobody asked (`core/touched.py`)."""
 
     @property
     def counters(self) -> Counters:
@@ -160,6 +180,10 @@ class LaunchRecord:
     """What its language says of the arguments."""
     executed: Executed | None = None
     """What a NeuronCore executed; None of a GPU's launch, and of one that a fault stopped."""
+    sample: Sample | None = None
+    """Which blocks ran, where that were not all: what was counted is theirs."""
+    touched: tuple[Touched, ...] = ()
+    """What it loaded and stored, of each storage that it may reach; nothing where nobody asked (`core/touched.py`)."""
 
     @property
     def counters(self) -> Counters:

@@ -29,6 +29,18 @@ def relocated(plan: Plan) -> Plan:
     return _moved(plan, moved)
 
 
+def renamed(plan: Plan, fixed: Mapping[Storage, str]) -> Plan:
+    """The plan with its storages where they are, called as `fixed` says; all others as `relocated` calls them."""
+    called = _names(plan)
+    taken = set(fixed.values())
+    moved: dict[Storage, Storage] = {}
+    for number, storage in enumerate(storages_of(plan)):
+        name = fixed.get(storage) or _free(called.get(storage, f"array{number}"), taken)
+        taken.add(name)
+        moved[storage] = replace(storage, name=name)
+    return _moved(plan, moved)
+
+
 def _names(plan: Plan) -> dict[Storage, str]:
     found: dict[Storage, str] = {}
     for node in plan.nodes:

@@ -40,7 +40,7 @@ class Settings:
     budget: int = 1 << 24
     """TRIPTYCH_BUDGET: the loop iterations that one warp may run before the launch counts as hung; for the Python of an
     NKI kernel, while it records nothing, a microsecond of a processor each, half a second at least."""
-    trace_limit: int = 1 << 16
+    trace_limit: int = 1 << 19
     """TRIPTYCH_TRACE_LIMIT: the instructions and tensors that the trace of an NKI kernel may have; one with more counts
     as hung. Each takes about a tenth of a millisecond to trace."""
     nki_lenient: bool = False
@@ -56,10 +56,33 @@ class Settings:
     benchmark_points: int | None = field(default=None, metadata={"least": 0})
     """TRIPTYCH_BENCHMARK_POINTS: how many values of its x axis a `triton.testing.perf_report` measures, the first ones;
     all where it is not said, with 0 it measures nothing."""
+    benchmark_configurations: int | None = None
+    """TRIPTYCH_BENCHMARK_CONFIGURATIONS: how many configurations a Triton autotuner compiles and tries, at equal
+    distances in the list that it is left with; all where it is not said."""
+    benchmark_blocks: int | None = None
+    """TRIPTYCH_BENCHMARK_BLOCKS: how many blocks of a grid run, at equal distances, where a Triton kernel is launched
+    to be timed alone: by an autotuner, by `triton.testing.do_bench`. The time is modelled from those, for the whole
+    grid, and what the launch writes is incomplete; of a cooperative launch all run. All where it is not said."""
+    benchmark_repeats: int | None = None
+    """TRIPTYCH_BENCHMARK_REPEATS: how often a Triton kernel, or a product, convolution or attention of torch's on the
+    simulated device, is run by the same lines with arguments of the same kind, as loops of benchmarks do; from then on
+    it only takes the time that the last run took, and writes nothing. Always where it is not said."""
     optimise: str = field(default="hot", metadata={"choices": ("hot", "always", "never")})
     """TRIPTYCH_OPTIMISE: when a kernel's code is made with optimisation, which takes three to five times as long:
     `hot`, once the kernel has run for longer than that; `always`, before its first launch; `never`. What it computes
     and counts is the same."""
+    block_order: str = field(default="ascending", metadata={"choices": ("ascending", "descending")})
+    """TRIPTYCH_BLOCK_ORDER: in which order the blocks of a grid (its clusters, where it has these) begin, and with them
+    what they print and which fault counts as the first; the programs of an NKI grid likewise. Counts are the same in
+    both orders; a kernel whose blocks wait for ones before them may hang in the second, as it may on a device."""
+    undefined_byte: int | None = field(default=None, metadata={"least": 0, "most": 255})
+    """TRIPTYCH_UNDEFINED_BYTE: what every byte of memory holds that nobody has written: new arrays, and for each new
+    block its shared memory and its threads' local memory, and allocations of the heap. Where it is not said, 0xFF in
+    arrays (NaN, or -1) and 0xA5 in the others."""
+    launch_budget: int | None = None
+    """TRIPTYCH_LAUNCH_BUDGET: the loop iterations that all warps of a launch on a GPU may run together, one more for
+    each warp, before it counts as hung; looked at when a warp has run 65536 of them or steps aside. With it one worker
+    runs the launch, so that the same block is stopped every time. No limit where it is not said."""
     tensor_numerics: str = field(default="fast", metadata={"choices": ("fast", "hardware")})
     """TRIPTYCH_TENSOR_NUMERICS: how tensor cores round: `fast`, each sum in f32 to nearest even, or `hardware`, as an
     H200 does it, to the bit, which takes up to eight times as long."""
@@ -87,6 +110,8 @@ class Kind:
     """Whether a text may also be a file's path: `metadata["or_path"]`."""
     choices: tuple[str, ...]
     """The texts that it takes, if not all: `metadata["choices"]`."""
+    most: int
+    """The largest whole number that it takes: `metadata["most"]`, else what 64 bits with a sign hold."""
 
     def checked(self, value: object, shown: str) -> object:
         """A value of the setting, also from text; `shown` is how messages write it.
@@ -125,6 +150,7 @@ def _kind_of(setting: Field[Any], annotation: Any) -> Kind:  # noqa: ANN401  # w
         setting.metadata.get("least", 1),
         setting.metadata.get("or_path", False),
         setting.metadata.get("choices", ()),
+        setting.metadata.get("most", _MOST),
     )
 
 
@@ -140,7 +166,9 @@ def _read_int(kind: Kind, value: object) -> int:
         number = int(value, 0) if isinstance(value, str) else index(cast("SupportsIndex", value))
     except (TypeError, ValueError):
         number = None
-    if number is None or isinstance(value, bool) or not kind.least <= number <= _MOST:
+    if number is None or isinstance(value, bool) or not kind.least <= number <= kind.most:
+        if kind.most < _MOST:
+            raise ValueError(f"a whole number of {kind.least} to {kind.most}")
         beyond = number is not None and number > _MOST
         raise ValueError(f"a whole number of {kind.least} or more{', below 2**63' if beyond else ''}")
     return number

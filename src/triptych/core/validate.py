@@ -99,6 +99,8 @@ def _check_programs(plan: Plan) -> None:
             raise PlanError(
                 f"plan: program '{name}': unknown language '{program.language}'; there are: {', '.join(LANGUAGES)}"
             )
+        if program.machine != LANGUAGES[program.language].machine:
+            raise PlanError(f"plan: program '{name}': {program.language} does not run on a machine '{program.machine}'")
 
 
 def _check_nodes(plan: Plan, programs: frozenset[str], prefix: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import index
 from types import EllipsisType
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from triptych.core.dtypes import dtype_of
 from triptych.core.errors import UsageError
 from triptych.core.handles import Handle
+from triptych.core.settings import settings
 from triptych.execution.memory import memory
 
 UNDEFINED_BYTE = 0xFF
-"""What fresh memory holds: NaN in every floating-point format here, -1 in integers, so that a missing store shows."""
+"""What fresh memory holds where no setting says otherwise: NaN in every floating-point format here, -1 in integers, so
+that a missing store shows."""
 
 Index = SupportsIndex | slice | EllipsisType | None
 Shape = SupportsIndex | Sequence[SupportsIndex]
@@ -74,9 +77,14 @@ class Array:
         """The device address of the first element."""
         return self.handle.data_ptr()
 
-    def stride(self, axis: int) -> int:
-        """Elements from one element to the next along `axis`, as kernels take it."""
-        return self._buffer.strides[axis] // self._buffer.itemsize
+    @overload
+    def stride(self, axis: int) -> int: ...
+    @overload
+    def stride(self, axis: None = None) -> tuple[int, ...]: ...
+    def stride(self, axis: int | None = None) -> int | tuple[int, ...]:
+        """Elements from one element to the next along `axis`, as kernels take it; along each where none is named."""
+        steps = tuple(step // self.dtype.itemsize for step in self.strides)
+        return steps if axis is None else steps[axis]
 
     def numpy(self) -> NDArray[Any]:
         """The elements as a numpy array; a view."""
@@ -88,7 +96,8 @@ class Array:
 
     def __getitem__(self, key: Index | tuple[Index, ...]) -> Array:
         """A view, of no axes where every index is a number; picking elements by lists or masks makes no view."""
-        view = self._buffer[(*key, ...) if isinstance(key, tuple) else (key, ...)]
+        parts = key if isinstance(key, tuple) else (key,)
+        view = self._buffer[parts if any(part is ... for part in parts) else (*parts, ...)]
         if view.size and not np.may_share_memory(view, self._buffer):
             raise UsageError(
                 "indexing by a list or a mask copies the elements, and the copy would have an address of its own",
@@ -123,6 +132,17 @@ class Array:
         """The axes in another order (reversed where none is named), as a view."""
         return Array(self._buffer.transpose(*axes))
 
+    def view(self, dtype: object) -> Array:
+        """The same bytes as elements of another type, as numpy's `view`: the last axis has more or fewer of them.
+
+        Raises:
+            UsageError: where the last axis has gaps, or not the bytes of a whole number of elements.
+        """
+        try:
+            return Array(self._buffer.view(dtype_of(dtype).numpy))
+        except ValueError as error:
+            raise UsageError(f"an array of {self.dtype}{list(self.shape)} has no view as {dtype}: {error}") from error
+
     def clone(self) -> Array:
         """A copy with an address of its own, C-ordered."""
         return Array(np.array(self._buffer, order="C"))
@@ -150,14 +170,23 @@ class Array:
         return f"Array(shape={self.shape}, dtype={self.dtype}, {np.array2string(self._buffer, threshold=20)})"
 
 
+def undefined_byte() -> int:
+    """What every byte of fresh memory holds: as `TRIPTYCH_UNDEFINED_BYTE` says, else `UNDEFINED_BYTE`."""
+    byte = settings().undefined_byte
+    return UNDEFINED_BYTE if byte is None else byte
+
+
 def empty(shape: Shape, dtype: object = "f32") -> Array:
-    """A new array with undefined contents (every byte is `UNDEFINED_BYTE`); `dtype` as `f32` or numpy's own names.
+    """A new array with undefined contents (every byte is `undefined_byte()`); `dtype` as `f32` or numpy's own names.
 
     Raises:
         UnknownName: for an element type that no kernel language has.
     """
+    recorder = memory().recorder
+    if recorder is not None:
+        return recorder.empty(extents_of(shape), dtype_of(dtype))
     array = np.empty(shape, dtype_of(dtype).numpy)
-    array.reshape(-1).view(np.uint8).fill(UNDEFINED_BYTE)
+    array.reshape(-1).view(np.uint8).fill(undefined_byte())
     return Array(array)
 
 
@@ -167,4 +196,22 @@ def zeros(shape: Shape, dtype: object = "f32") -> Array:
     Raises:
         UnknownName: for an element type that no kernel language has.
     """
+    recorder = memory().recorder
+    if recorder is not None:
+        return recorder.zeros(extents_of(shape), dtype_of(dtype))
     return Array(np.zeros(shape, dtype_of(dtype).numpy))
+
+
+def extents_of(shape: Shape) -> tuple[int, ...]:
+    """A shape as numpy takes it: a whole number is one axis.
+
+    Raises:
+        UsageError: for anything else, and for a negative extent.
+    """
+    try:
+        found = tuple(map(index, shape)) if isinstance(shape, Sequence) else (index(shape),)
+    except TypeError:
+        found = (-1,)
+    if min(found, default=0) < 0:
+        raise UsageError(f"shape {shape!r}: expected whole numbers of 0 or more")
+    return found

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from math import prod
 
 from triptych import gpu, neuron
 from triptych.chips import GpuChip
-from triptych.core.errors import PlanError
+from triptych.core.errors import KernelFault, PlanError
 from triptych.core.handles import Storage
 from triptych.core.launches import Observed
 from triptych.core.plan import Launch, LaunchShape, Program
+from triptych.core.settings import settings
 from triptych.execution.host_memory import Bytes
 from triptych.execution.limits import check_launch, resident_blocks_per_sm
 from triptych.execution.profile import active_checks, active_chip
+from triptych.execution.timing import is_only_timed
 
 Memory = Mapping[Storage, Bytes]
 
@@ -39,7 +42,16 @@ def _run_gpu(program: Program, launch: Launch, memory: Memory, device: gpu.Devic
     assert isinstance(chip, GpuChip)
     resident = _resident_blocks(program.text, launch.entry, launch.shape, chip, program.target)
     checks = active_checks("gpu")
-    return gpu.run_launch(program, launch, memory, checks, device=device, resident_blocks=resident)
+    most = settings().benchmark_blocks if is_only_timed() else None
+    try:
+        return gpu.run_launch(
+            program, launch, memory, checks, device=device, resident_blocks=resident, most_blocks=most
+        )
+    except KernelFault as fault:
+        if most is not None and most < prod(launch.grid):
+            sampled = f"only {most} blocks were to run, to be timed (TRIPTYCH_BENCHMARK_BLOCKS): do they need others?"
+            fault.hint = sampled if fault.hint is None else f"{fault.hint}; {sampled}"
+        raise
 
 
 @lru_cache(maxsize=256)

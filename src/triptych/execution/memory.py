@@ -13,6 +13,7 @@ from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.core.placed_memory import PlacedMemory
 from triptych.execution.host import host_array
 from triptych.execution.host_memory import Bytes, Extent, HostArray, Owner, window
+from triptych.execution.recorder import Recorder
 
 
 @dataclass(slots=True)
@@ -43,9 +44,12 @@ class Memory:
     Owners are held weakly: an address is free for good once its owner is gone. Safe to use from several threads.
     """
 
-    def __init__(self) -> None:
-        """An empty memory."""
-        self._space = AddressSpace()
+    recorder: Recorder | None = None
+    """Who notes what would run on this memory; None: it is run."""
+
+    def __init__(self, space: AddressSpace | None = None) -> None:
+        """An empty memory, whose addresses come from a space of its own where none is given."""
+        self._space = space or AddressSpace()
         self._entries: dict[tuple[int, int], _Entry] = {}
         self._owners: dict[int, Owner] = {}
         """By identity, those of entries: whoever is bound again is found here."""
@@ -189,12 +193,19 @@ class Memory:
             self._placed = None
 
 
-_memory = Memory()
+_in_force = Memory()
 
 
 def memory() -> Memory:
-    """The memory of this process, for interactive use."""
-    return _memory
+    """The memory in force: that of this process, for interactive use, or that of a capture."""
+    return _in_force
+
+
+def put_in_force(other: Memory) -> Memory:
+    """All threads use the other memory from now on; gives back what they used before."""
+    global _in_force
+    before, _in_force = _in_force, other
+    return before
 
 
 def data_ptr(array: object) -> int:
@@ -203,4 +214,4 @@ def data_ptr(array: object) -> int:
     Raises:
         ArgumentError: where `array` is no array that a kernel can read.
     """
-    return _memory.bind(array).data_ptr()
+    return memory().bind(array).data_ptr()

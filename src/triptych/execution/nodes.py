@@ -16,7 +16,7 @@ from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Allocate, Choose, Constant, Copy, Fill, Launch, Plan, Program, SetVariable
 from triptych.core.source import SourceLocation
-from triptych.execution.arrays import UNDEFINED_BYTE
+from triptych.execution.arrays import undefined_byte
 from triptych.execution.demangle import readable
 from triptych.execution.dispatch import execute
 from triptych.execution.host_memory import Bytes, view
@@ -147,7 +147,7 @@ def _allocate(storage: Storage) -> Bytes:
     try:
         if storage.size > PHYSICAL_BYTES:  # a host that gives out more than it has would end this process later
             raise MemoryError
-        return np.full(storage.size, UNDEFINED_BYTE, np.uint8)
+        return np.full(storage.size, undefined_byte(), np.uint8)
     except MemoryError as error:
         raise PlanError(f"plan: the host has no memory for '{storage.name}', {storage.size} bytes") from error
 

@@ -42,6 +42,8 @@ def record_of(
         stopped=stopped,
         remarks=remarks,
         executed=observed.executed,
+        sample=observed.sample,
+        touched=observed.touched,
     )
 
 

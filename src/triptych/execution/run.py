@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import NDArray
 
@@ -17,6 +17,7 @@ from triptych.execution.host import host_array
 from triptych.execution.host_memory import Bytes, Extent, window
 from triptych.execution.launch_report import LaunchReport
 from triptych.execution.memory import Memory
+from triptych.execution.memory import memory as memory_in_force
 from triptych.execution.nodes import Choice, State, run_nodes, run_one
 from triptych.execution.profile import record_launch
 from triptych.execution.records import record_of
@@ -48,6 +49,9 @@ def run_plan(plan: Plan, data: Mapping[str, object]) -> PlanRun:
         LaunchError: where a launch does not fit the chip in force or the kernel.
         KernelFault: where a kernel did what a device forbids.
     """
+    recorder = memory_in_force().recorder
+    if recorder is not None:
+        raise recorder.refuse("run_plan runs a plan on data")
     check_plan(plan)
     return _run(plan, State(_bind(plan, data), call_site=call_site()))
 
@@ -55,6 +59,7 @@ def run_plan(plan: Plan, data: Mapping[str, object]) -> PlanRun:
 def run_plan_here(plan: Plan, memory: Memory, remarks: tuple[str, ...] = ()) -> PlanRun:
     """Runs a plan whose handles are `memory`'s: on the arrays that these were bound to, and all that those point to.
 
+    Where a recorder is in force, it is noted, and the outputs are arrays without values.
     The device is the process's: variables of modules and the heap are as the last launch left them.
     What the plan allocates keeps its device address as long as an output that views it lives. Open profiles note every
     launch, also one that a fault stops, with the `remarks` of the language.
@@ -64,6 +69,8 @@ def run_plan_here(plan: Plan, memory: Memory, remarks: tuple[str, ...] = ()) -> 
         LaunchError: where a launch does not fit the chip in force or the kernel.
         KernelFault: where a kernel did what a device forbids.
     """
+    if memory.recorder is not None:
+        return PlanRun((), cast("tuple[NDArray[Any], ...]", memory.recorder.run_plan(plan)), ())
     state = State(memory.map(), device_of(memory), call_site(), remarks)
     run = _run(plan, state)
     for storage in plan.made:
@@ -74,10 +81,14 @@ def run_plan_here(plan: Plan, memory: Memory, remarks: tuple[str, ...] = ()) -> 
 def run_launch_here(program: Program, launch: Launch, memory: Memory, remarks: tuple[str, ...] = ()) -> LaunchReport:
     """Runs the plan of one launch as `run_plan_here` does, and quicker: interactive use, a launch at a time.
 
+    Where a recorder is in force, it is noted.
+
     Raises:
         LaunchError: where the launch does not fit the chip in force or the kernel.
         KernelFault: where the kernel did what a device forbids.
     """
+    if memory.recorder is not None:
+        return memory.recorder.launch(program, launch)
     state = State(memory.lend(), device_of(memory), call_site(), remarks)
     report: LaunchReport | None = None
     try:

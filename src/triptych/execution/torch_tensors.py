@@ -13,6 +13,7 @@ from typing import Protocol, TypeGuard
 
 from triptych.core.dtypes import DTYPES, DType
 from triptych.core.errors import ArgumentError
+from triptych.core.handles import Handle, Storage
 from triptych.execution.host_memory import Extent, HostArray, Owner, Owners
 
 
@@ -44,6 +45,11 @@ class Tensor(Protocol):
         ...
 
     @property
+    def is_meta(self) -> bool:
+        """Whether there is no data."""
+        ...
+
+    @property
     def layout(self) -> object:
         """Dense (`torch.strided`) or a kind of sparse."""
         ...
@@ -66,6 +72,10 @@ class Tensor(Protocol):
         """Elements from one to the next along each axis."""
         ...
 
+    def storage_offset(self) -> int:
+        """Elements before the first one in the storage."""
+        ...
+
     def data_ptr(self) -> int:
         """The host address of the first element."""
         ...
@@ -73,6 +83,33 @@ class Tensor(Protocol):
     def untyped_storage(self) -> _Storage:
         """What owns the memory."""
         ...
+
+
+CAPTURED = "_triptych_captured"
+"""The attribute of a torch storage without data that names the plan's storage which it stands for."""
+
+
+def captured_storage(tensor: Tensor) -> Storage | None:
+    """What a tensor without data stands for; None of any other."""
+    with sys.modules["torch"]._C.DisableTorchFunction():  # what torch itself says, whatever modes are in force
+        return getattr(tensor.untyped_storage(), CAPTURED, None) if tensor.is_meta else None
+
+
+def captured_tensor(tensor: Tensor) -> Handle | None:
+    """The handle of a tensor without data that stands for an array of a plan; None of any other.
+
+    Raises:
+        ArgumentError: for element types that no kernel can read.
+    """
+    storage = captured_storage(tensor)
+    if storage is None:
+        return None
+    with sys.modules["torch"]._C.DisableTorchFunction():
+        dtype = _element(tensor.dtype)
+        if dtype is None:
+            raise ArgumentError(f"a tensor of dtype {tensor.dtype}, which no kernel language has")
+        strides = tuple(step * dtype.bytes for step in tensor.stride())
+        return Handle(storage, dtype, tuple(tensor.shape), strides, tensor.storage_offset() * dtype.bytes)
 
 
 def is_tensor_type(kind: type[object]) -> bool:
@@ -102,7 +139,7 @@ class _WeakStorage:
         self._free(self.pointer)
 
 
-_TORCH_DTYPES = {
+TORCH_DTYPES = {
     "torch.bool": "b1",
     "torch.int8": "s8",
     "torch.int16": "s16",
@@ -119,6 +156,7 @@ _TORCH_DTYPES = {
     "torch.float8_e4m3fn": "f8e4m3fn",
     "torch.float8_e5m2": "f8e5m2",
 }
+"""Our names of torch's element types, by torch's."""
 _TORCH_RAW = frozenset({"torch.complex64", "torch.complex128"})
 
 
@@ -196,9 +234,9 @@ def _element(dtype: object) -> DType | None:
     name = str(dtype)
     if name in _TORCH_RAW:
         return None
-    if name not in _TORCH_DTYPES:
+    if name not in TORCH_DTYPES:
         raise ArgumentError(f"a tensor of dtype {name}, which no kernel language has", hint="convert it with .to(…)")
-    return DTYPES[_TORCH_DTYPES[name]]
+    return DTYPES[TORCH_DTYPES[name]]
 
 
 def torch_owner(tensor: Tensor, known: Owners) -> Owner:

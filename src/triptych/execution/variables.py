@@ -34,7 +34,13 @@ def variable_here(program: Program, name: str) -> tuple[Storage, NDArray[np.uint
     """A variable of a program on the device of this process: where it lies, and its bytes, in place.
 
     None where the program has none of that name.
+
+    Raises:
+        CaptureError: where launches are recorded, which run on another device.
     """
+    recorder = memory().recorder
+    if recorder is not None:
+        raise recorder.refuse(f"variable '{name}' has an address and values where the plan is run")
     return _find(device_of(memory()), program, name)
 
 
@@ -56,8 +62,12 @@ def store(device: gpu.DeviceMemory, program: Program, node: SetVariable) -> None
 
 
 def store_here(program: Program, node: SetVariable) -> None:
-    """Does what the node says on the device of this process, and notes it for plans of the program's launches."""
-    store(device_of(memory()), program, node)
+    """Does what the node says on the device of this process, or has it recorded, and notes it for plans of launches."""
+    recorder = memory().recorder
+    if recorder is not None:
+        recorder.set_variable(program, node)
+    else:
+        store(device_of(memory()), program, node)
     key = gpu.load(program.text).key
     with _lock:
         before = (one for one in _stored.get(key, ()) if not _covers(node, one))
@@ -66,6 +76,8 @@ def store_here(program: Program, node: SetVariable) -> None:
 
 def stored_here(program: Program, name: str = "") -> tuple[SetVariable, ...]:
     """What the host has stored in the program's variables, as a plan says it in which the program has that name."""
+    if not _stored:
+        return ()
     with _lock:
         found = _stored.get(gpu.load(program.text).key, ())
     return tuple(replace(node, program=name) for node in found)

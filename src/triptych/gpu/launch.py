@@ -15,15 +15,17 @@ from triptych.core.output import write_output
 from triptych.core.plan import Argument, Launch, Program, bytes_of
 from triptych.core.progress import reporting
 from triptych.core.settings import settings
+from triptych.core.touched import is_noting_touched
 from triptych.gpu.check import find_all
 from triptych.gpu.check.faults import raise_first_fault
 from triptych.gpu.check.viewcheck import NO_VIEWS, passed_views
-from triptych.gpu.hardware import GRID_WORKSPACE, WARP_SIZE
-from triptych.gpu.run.counting import account_of
+from triptych.gpu.hardware import GRID_WORKSPACE, POISON_BYTE, WARP_SIZE
+from triptych.gpu.run.counting import account_of, sample_of
+from triptych.gpu.run.heap import DeviceHeap
 from triptych.gpu.run.kernel import Kernel, kernel_of
 from triptych.gpu.run.printed_text import PrintedText
 from triptych.gpu.run.stage import Stage, stage_of
-from triptych.gpu.run.storage_table import Region
+from triptych.gpu.run.storage_table import Region, StorageTable
 from triptych.gpu.run.variables import DeviceMemory, grid_workspace
 from triptych.gpu.run.worker import LaunchState
 from triptych.gpu.run.workers import run_workers
@@ -39,6 +41,7 @@ def run_launch(
     *,
     device: DeviceMemory | None = None,
     resident_blocks: int | None = None,
+    most_blocks: int | None = None,
 ) -> Observed:
     """Runs a kernel over its grid.
 
@@ -51,6 +54,8 @@ def run_launch(
         device: what earlier launches have left on the device; None: nothing has run there yet.
         resident_blocks: how many blocks the chip holds at once: no more of them wait for others at a time. None: as
             many as memory permits.
+        most_blocks: how many are run of a grid of more, at equal distances, where the launch is only to be timed: what
+            is counted is theirs. None: all, as of a cooperative launch in any case.
 
     Raises:
         ArgumentError: the number or the size of the arguments does not fit.
@@ -62,7 +67,9 @@ def run_launch(
     now = settings()
     numerics, watches = now.tensor_numerics, ASYNCCHECK in checks
     kernel = kernel_of(program.text, launch.entry, warps_in_rows=warps_in_rows, numerics=numerics, watches=watches)
-    stage = stage_of(kernel, launch.shape, now.stack_bytes, resident_blocks)
+    descending = now.block_order == "descending"
+    most = None if launch.cooperative else most_blocks
+    stage = stage_of(kernel, launch.shape, now.stack_bytes, resident_blocks, descending=descending, most_blocks=most)
     device = device or DeviceMemory()
     variables = device.variables_of(kernel.gpu_module)
     workspace = grid_workspace() if launch.cooperative else {}
@@ -70,26 +77,37 @@ def run_launch(
     regions = Region.of(memory), variables.region, *((Region.of(workspace),) if workspace else ())
     table = stage.table(regions, heap, passed_views(launch) if VIEWCHECK in checks else NO_VIEWS)
     pack_parameters(stage, launch.arguments, table.parameters)
-    state = LaunchState(
-        launch=launch,
-        geometry=stage.geometry,
-        table=table,
-        symbols=variables.place,
-        budget=now.budget,
-        most_held=stage.most_held,
-        grid_workspace=GRID_WORKSPACE if workspace else 0,
-        heap=heap,
-        printed=PrintedText(now.printf_bytes),
-    )
+    state = _begin(stage, launch, table, variables.place, heap)
     try:
         with reporting(launch.entry) as report:
-            workers = run_workers(stage, state, 1 if kernel.facts.order_matters else now.workers, report)
+            alone = kernel.facts.order_matters or now.launch_budget is not None
+            workers = run_workers(stage, state, 1 if alone else now.workers, report)
     finally:
         write_output(state.printed.collect(state.last_block))
     raise_first_fault(kernel, state, workers)
-    seen = Observed(account_of(kernel.facts.counting, workers, table), find_all(checks, kernel, state, workers))
+    account, findings = account_of(kernel.facts.counting, workers, table), find_all(checks, kernel, state, workers)
+    touched = table.touched if is_noting_touched() else ()
+    seen = Observed(account, findings, touched=touched, sample=sample_of(stage.geometry, table))
     stage.keep(state, workers)
     return seen
+
+
+def _begin(stage: Stage, launch: Launch, table: StorageTable, symbols: int, heap: DeviceHeap | None) -> LaunchState:
+    """What the workers of a launch share, before any of them begins."""
+    now = settings()
+    return LaunchState(
+        launch=launch,
+        geometry=stage.geometry,
+        table=table,
+        symbols=symbols,
+        budget=now.budget,
+        launch_budget=now.launch_budget,
+        undefined_byte=POISON_BYTE if now.undefined_byte is None else now.undefined_byte,
+        most_held=stage.most_held,
+        grid_workspace=GRID_WORKSPACE if launch.cooperative else 0,
+        heap=heap,
+        printed=PrintedText(now.printf_bytes),
+    )
 
 
 def pack_parameters(stage: Stage, arguments: Sequence[Argument], block: bytearray) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -64,8 +64,14 @@ def output(like: AnyArray, shape: tuple[int, ...], dtype: str) -> AnyArray:
     """A new array, undefined, of numpy, torch or triptych as `like` is one."""
     if is_tensor(like):
         torch = sys.modules["torch"]
-        return torch.empty(shape, dtype=getattr(torch, _TORCH_NAMES[dtype]))
+        return torch.empty(shape, dtype=getattr(torch, _TORCH_NAMES[dtype]), device=like.device)
     return np.empty(shape, dtype_of(dtype).numpy) if isinstance(like, np.ndarray) else empty(shape, dtype)
+
+
+def lower_halves(array: AnyArray) -> AnyArray:
+    """The lower 32 bits of each 64-bit integer of a dense array, as s32: a view."""
+    kind = sys.modules["torch"].int32 if is_tensor(array) else np.int32
+    return cast(AnyArray, array).view(kind)[..., ::2]
 
 
 def blocks(count: int, size: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
@@ -23,8 +24,16 @@ def frames() -> Iterator[FrameType]:
 
 def calling_frame(*foreign: str) -> FrameType | None:
     """The innermost frame of a file that is no language's own, nor has a name that starts with one of `foreign`."""
-    skipped = (_LANGUAGES, *foreign)
-    return next((frame for frame in frames() if not frame.f_code.co_filename.startswith(skipped)), None)
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and _skipped(frame.f_code.co_filename, foreign):
+        frame = frame.f_back
+    return frame
+
+
+@lru_cache(4096)
+def _skipped(file: str, foreign: tuple[str, ...]) -> bool:
+    """Whether a file is a language's own, or foreign."""
+    return file.startswith((_LANGUAGES, *foreign))
 
 
 def calling_location(*foreign: str) -> SourceLocation | None:

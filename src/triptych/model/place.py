@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from triptych.chips import Chip, GpuChip, NeuronChip
-from triptych.core.counters import known_counters
+from triptych.core.counters import Counters, known_counters
 from triptych.core.errors import UsageError
-from triptych.core.launches import LaunchRecord
+from triptych.core.gpu_facts import WARP_SIZE
+from triptych.core.launches import Account, LaunchRecord, Sample
 from triptych.model.pipes import Work, dominant, work_by_pipe
 from triptych.model.roofline import Roof, Roofline, Traffic
 from triptych.model.timing import Timing
@@ -31,9 +33,10 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
     The estimate is the launch overhead plus the longest of all roofs, which adds what this program asks of L2, of
     shared memory and of the warp schedulers (or of the NeuronCore's engines and DMA queues). It takes every peak for
     achievable, hit rates of L1 for 0 and a PTX instruction for one of the chip's; it knows nothing of occupancy,
-    latency or waves, so a real launch is slower. The overhead is added, not taken as one more roof, because the work
-    starts when the launch has happened. Of a launch with a `timing`, its machine's timeline, the estimate is that one's
-    length: it has the latencies in it, and says how long each engine was at work.
+    latency or waves, so a real launch is slower. Only SMs that have a block, and schedulers that have a warp, issue.
+    The overhead is added, not taken as one more roof, because the work starts when the launch has happened. Of a launch
+    with a `timing`, its machine's timeline, the estimate is that one's length: it has the latencies in it, and says how
+    long each engine was at work.
 
     Raises:
         UsageError: where the launch ran on a machine of another kind than the chip.
@@ -43,6 +46,9 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
             f"kernel '{record.kernel}' ran on the {record.machine} machine; it cannot be placed on {chip.name}",
             hint=f"choose a {record.machine} chip: `triptych chips` lists them",
         )
+    sample = record.sample
+    if sample is not None:
+        record = _of_whole_grid(record, sample)
     work, pipe_notes = work_by_pipe(record.counters, chip)
     flops = sum(row.flops for row in work)
     traffic = _traffic(record, chip, flops)
@@ -69,6 +75,7 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
         traffic=traffic,
         notes=(
             *chip.notes,
+            *(() if sample is None else (_sample_note(sample),)),
             *_target_notes(record, chip),
             *pipe_notes,
             *_occupancy_notes(record, chip),
@@ -76,6 +83,24 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
         ),
         timing=timing,
     )
+
+
+def _of_whole_grid(record: LaunchRecord, sample: Sample) -> LaunchRecord:
+    """The launch as if all blocks had run, and each done what those of the sample do on average."""
+    compulsory = {
+        "global.load.compulsory_bytes": sample.load_bytes,
+        "global.store.compulsory_bytes": sample.store_bytes,
+    }
+    scaled = {
+        name: replace(counter, value=compulsory.get(name, round(counter.value * sample.of / sample.blocks)))
+        for name, counter in record.counters.items()
+    }
+    return replace(record, account=Account.of(Counters(scaled)), sample=None)
+
+
+def _sample_note(sample: Sample) -> str:
+    blocks = f"{sample.blocks} of {sample.of} blocks"
+    return f"Timed by a sample: {blocks} ran, and what was counted is theirs; figures of the model are for all."
 
 
 def _traffic(record: LaunchRecord, chip: Chip, flops: int) -> tuple[Traffic, ...]:
@@ -118,11 +143,18 @@ def _busy_engines(record: LaunchRecord, timing: Timing) -> Iterator[Roof]:
 
 
 def _sm_units(record: LaunchRecord, chip: GpuChip) -> Iterator[Roof]:
-    """One wavefront a clock and SM, and one warp instruction a clock and scheduler."""
-    clocks = chip.sm_count * chip.clock_hz
+    """One wavefront a clock and SM, and one warp instruction a clock and scheduler: of the SMs that have a block.
+
+    A warp issues one instruction a clock at most, so that few warps cannot keep many schedulers busy.
+    """
+    blocks = math.prod(record.shape.grid)
+    warps = blocks * -(-math.prod(record.shape.block) // WARP_SIZE)
+    used = min(chip.sm_count, blocks)
+    clocks = used * chip.clock_hz
     wavefronts = sum(record.counters.value(name) for name in _WAVEFRONTS)
     yield Roof("shared memory (wavefronts)", "shared memory", wavefronts, "wavefronts", clocks)
-    issued, slots = record.counters.value("instructions.warp"), chip.warp_schedulers_per_sm * clocks
+    issued = record.counters.value("instructions.warp")
+    slots = min(used * chip.warp_schedulers_per_sm, warps) * chip.clock_hz
     yield Roof("issue (warp instructions)", "issue", issued, "instructions", slots)
 
 
@@ -167,5 +199,5 @@ def _occupancy_notes(record: LaunchRecord, chip: Chip) -> tuple[str, ...]:
     idle = chip.sm_count - blocks
     return (
         f"The grid of {blocks} block{'s' * (blocks > 1)} leaves {idle} of {chip.sm_count} SMs idle;"
-        " the estimate takes the whole chip.",
+        " the estimate takes the whole chip's pipes and memory.",
     )

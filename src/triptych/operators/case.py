@@ -12,6 +12,7 @@ from triptych.core.errors import ArgumentError
 from triptych.operators.budgets import limits
 from triptych.operators.draw import Draw
 from triptych.operators.operator import Array, Arrays, Operator, Outputs, Values, is_integer, wide
+from triptych.operators.verdict import Verdict, verdict_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,15 @@ class Case:
     def error(self, outputs: Outputs) -> float:
         """The largest share: results are right where it is at most 1."""
         return max(float(one.max(initial=0.0)) for one in self.shares(outputs))
+
+    def verdict(self, outputs: Outputs) -> Verdict:
+        """Whether results are right, and which element is the worst: what to look at where they are not.
+
+        Raises:
+            ArgumentError: where there are too many or too few, or one has another type or shape.
+        """
+        names = [one.name for one in self.operator.outputs]
+        return verdict_of(names, outputs, self.expected, self.allowed, self.shares(outputs))
 
 
 def case(operator: Operator, size: str | Values, dtype: str, distribution: str, seed: int = 0) -> Case:

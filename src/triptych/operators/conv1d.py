@@ -73,6 +73,7 @@ CONV1D_DEPTHWISE = Operator(
     budget=_budget,
     derivation="a rounding to T, and width + 2 roundings of f32 relative to |bias| + Σ |weight| |x|",
     flops=Formula("2 * batch * channels * (n * width - width * (width - 1) // 2)"),
+    may_do_less="Winograd's convolutions, and those by fast Fourier transforms",
     wrong=(
         Wrong("the window ends behind the element", _looking_ahead),
         Wrong("the window is turned round", lambda case: case.computed(weight=case.given["weight"][:, ::-1])),

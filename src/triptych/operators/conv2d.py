@@ -99,6 +99,7 @@ CONV2D = Operator(
     derivation="a rounding to T, and c_in r s + 1 roundings of f32 relative to Σ |weight| |x|",
     flops=NOTHING,
     matrix_flops=Formula(f"2 * batch * c_out * c_in * ({_taps(_H, 'r')}) * ({_taps(_W, 's')})"),
+    may_do_less="Winograd's convolutions, and those by fast Fourier transforms",
     wrong=(
         Wrong("the window is turned round", _turned),
         Wrong("beyond the border lies the border", _clamped),

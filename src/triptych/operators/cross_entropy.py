@@ -16,6 +16,8 @@ from triptych.operators.softmax import relative_error
 
 IGNORED = -100
 """A target that has no loss, as torch has it."""
+_WITH_LOSS = "(rows - rows // 8 - 1)"
+"""At least so many rows have a target (`_targets`); a kernel need not read the others."""
 
 
 def _losses(x: Array, targets: Array, total: Array, largest: Array) -> Array:
@@ -74,7 +76,7 @@ CROSS_ENTROPY = Operator(
     computes=f"loss[i] = log Σ_j exp(logits[i, j]) − logits[i, targets[i]]; 0 where targets[i] = {IGNORED}",
     family="reduction",
     inputs=(
-        Parameter("logits", "rows columns", "scores"),
+        Parameter("logits", "rows columns", "scores", least=f"{_WITH_LOSS} * columns"),
         Parameter("targets", "rows", "each row's column, or none", "s64"),
     ),
     outputs=(Parameter("loss", "rows", "losses", "f32"),),
@@ -92,7 +94,7 @@ CROSS_ENTROPY = Operator(
     budget=_budget,
     derivation="a rounding to f32; the sum's relative error, as softmax's, which is the logarithm's absolute one; 16 of"
     " the logarithm; two of each of the largest score, the target's and the logarithm",
-    flops=Formula("rows * 3 * columns"),
+    flops=Formula(f"{_WITH_LOSS} * 3 * columns"),
     wrong=(
         Wrong("the maximum is not subtracted", _without_maximum),
         Wrong("sums in half precision", _half_sums),

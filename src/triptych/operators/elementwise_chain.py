@@ -59,6 +59,7 @@ ELEMENTWISE_CHAIN = Operator(
     derivation="a rounding to T; two roundings of a b + c times σ's slope; 2 |t| + 8 roundings of e⁻ᵗ times 1 − σ, 4 of"
     " the quotient; one of each term of the difference",
     flops=Formula("6 * n"),
+    fused_flops=Formula("5 * n"),
     wrong=(
         Wrong("intermediate results are stored in half precision", _stored_between),
         Wrong("c is added at the end", lambda case: (case.truth + 2 * case.given["c"],)),

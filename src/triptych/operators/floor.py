@@ -32,13 +32,18 @@ class Floor:
 
 def floor(operator: Operator, size: Values, dtype: DType, chip: Chip) -> Floor:
     """The least time of an operator at a size, in a type T, on a chip; without what a launch costs."""
-    parts = {
+    seconds = parts(operator, size, dtype, chip)
+    bound = max(seconds, key=lambda part: seconds[part])
+    return Floor(seconds[bound], bound)
+
+
+def parts(operator: Operator, size: Values, dtype: DType, chip: Chip) -> Mapping[str, float]:
+    """The seconds that an operator's least bytes take (`memory`), and its least FLOPs, each at the chip's peak."""
+    return {
         "memory": operator.least_bytes(size, dtype) / chip.memory_bytes_per_s,
         "matrix": operator.matrix_flops(size) / _matrix_peak(dtype, chip),
-        "plain": operator.flops(size) / _plain_peak(dtype, chip),
+        "plain": operator.plain_flops(size, chip.machine) / _plain_peak(dtype, chip),
     }
-    bound = max(parts, key=lambda part: parts[part])
-    return Floor(parts[bound], bound)
 
 
 def _matrix_peak(dtype: DType, chip: Chip) -> float:

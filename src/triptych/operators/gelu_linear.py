@@ -77,6 +77,7 @@ GELU_LINEAR = Operator(
     derivation="a rounding to T; the product's error (k + 1 roundings of f32 relative to Σ |w| |x|, 2 for the bias)"
     " times GELU's steepest slope, 1.13; 16 roundings of erf and the products around it, relative to the argument",
     flops=Formula("5 * m"),
+    fused_flops=Formula("2 * m"),
     matrix_flops=Formula("2 * m * k"),
     wrong=(
         Wrong("GELU by tanh", _tanh, ("f32",)),

@@ -83,6 +83,7 @@ LAYER_NORM = Operator(
     " |weight| / σ; relative to the distance, half of the variance's error (2 mean(|distance| error) and columns + 2"
     " roundings), 16 for the root and 4 for products; one for the bias",
     flops=Formula("rows * (7 * columns + 3)"),
+    fused_flops=Formula("rows * 4 * columns"),
     wrong=(
         Wrong("variance as a difference of squares, in one pass", _one_pass, ("f32",)),
         Wrong("the mean summed up in half precision", _half_statistics),

@@ -67,6 +67,7 @@ MATMUL = Operator(
     " for each sum, in any order",
     flops=NOTHING,
     matrix_flops=Formula("2 * m * n * k"),
+    may_do_less="Strassen's products",
     wrong=(
         Wrong("the last product is missing", _last_missing),
         Wrong("sums in half precision", _half_sums),

@@ -67,6 +67,7 @@ MATMUL_EPILOGUE = Operator(
     derivation="a rounding to T; the product's error (k + 1 roundings of f32 relative to Σ |a| |b|, 2 for the bias)"
     " times GELU's steepest slope, 1.13; 16 roundings of erf, relative to the argument; one of each last term",
     flops=Formula("6 * m * n"),
+    fused_flops=Formula("3 * m * n"),
     matrix_flops=Formula("2 * m * n * k"),
     wrong=(
         Wrong("the product stored in half precision before GELU", _stored_between),

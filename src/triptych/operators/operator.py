@@ -122,9 +122,16 @@ class Operator:
     """The least FLOPs of plain arithmetic."""
     matrix_flops: Formula = NOTHING
     """The least FLOPs that matrix units can carry out, in type T."""
+    fused_flops: Formula | None = None
+    """The least FLOPs of plain arithmetic where a function of several operations is one (a NeuronCore's engines have
+    GELU, SiLU, the logistic function, and statistics of rows); the same as `flops` where it is None."""
+    may_do_less: str = ""
+    """The better mathematics by which a kernel may do with fewer FLOPs (Winograd's convolutions); none where empty."""
     wrong: tuple[Wrong, ...] = ()
     constants: Mapping[str, float] = field(default_factory=dict[str, float])
     """Numbers that kernels have built in, by the names that host functions take them by: `epsilon`."""
+    arguments: Callable[[Values], Any] | None = None
+    """How host code is called on the inputs at a size, where that is not one after the other: a format's own."""
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -155,9 +162,14 @@ class Operator:
         """
         return dtype_of(_named(f"dtype of {self.name}", name, {one: one for one in self.dtypes}))
 
-    def least_flops(self, size: Values) -> int:
-        """FLOPs that no kernel can do without, of plain arithmetic and of matrix units together."""
-        return self.flops(size) + self.matrix_flops(size)
+    def least_flops(self, size: Values, machine: str = "gpu") -> int:
+        """FLOPs that no kernel of a machine can do without, of plain arithmetic and of matrix units together."""
+        return self.plain_flops(size, machine) + self.matrix_flops(size)
+
+    def plain_flops(self, size: Values, machine: str = "gpu") -> int:
+        """Those of plain arithmetic alone."""
+        fused = self.fused_flops if machine == "neuron" else None
+        return (fused or self.flops)(size)
 
     def least_bytes(self, size: Values, dtype: DType) -> int:
         """Bytes that every kernel moves from and to memory, each once."""

@@ -56,6 +56,7 @@ SWIGLU = Operator(
     derivation="a rounding to T; relative to y, 2 |gate| + 8 roundings of e⁻ᵗ times 1 − σ(gate), 6 for sum, quotient"
     " and products; 2⁻¹²⁶ of σ(gate), where e⁻ᵗ is beyond f32",
     flops=Formula("rows * columns * 4"),
+    fused_flops=Formula("rows * columns * 2"),
     wrong=(
         Wrong("SiLU's results in half precision", _half_gate),
         Wrong("gate and up are swapped", lambda case: case.computed(gate=case.given["up"], up=case.given["gate"])),

@@ -4,6 +4,7 @@ from triptych.report.findings import is_clean
 from triptych.report.json_report import (
     CHIPS_SCHEMA,
     INSTRUCTIONS_SCHEMA,
+    MEMORY_WALL_SCHEMA,
     OPERATORS_SCHEMA,
     SCHEMA,
     document,
@@ -15,6 +16,7 @@ from triptych.report.json_report import (
 __all__ = [
     "CHIPS_SCHEMA",
     "INSTRUCTIONS_SCHEMA",
+    "MEMORY_WALL_SCHEMA",
     "OPERATORS_SCHEMA",
     "SCHEMA",
     "document",

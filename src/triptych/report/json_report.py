@@ -30,6 +30,8 @@ INSTRUCTIONS_SCHEMA = "triptych.instructions/1"
 """That of what `triptych instructions --json` writes."""
 OPERATORS_SCHEMA = "triptych.operators/1"
 """That of what `triptych operators --json` writes."""
+MEMORY_WALL_SCHEMA = "triptych.memory-wall/1"
+"""That of what `triptych memory-wall --json` writes."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A progress bar for launches that take long, on a terminal only."""
+"""Progress bars for what takes long, on a terminal only: a launch, a batch of candidates."""
 
 from __future__ import annotations
 
@@ -56,3 +56,28 @@ class LaunchProgress:
         progress = Progress(*columns, console=self._console, transient=True)
         progress.start()
         return progress, progress.add_task(self._kernel, total=total)
+
+
+class WorkProgress:
+    """A callback `(done, all, news)` that draws a bar: the news are what happened last. A context manager."""
+
+    def __init__(self, title: str, console: Console) -> None:
+        """On `console` (standard error's)."""
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        self._progress = Progress(*columns, TextColumn("{task.fields[news]}"), console=console)
+        self._task = self._progress.add_task(title, total=None, news="")
+
+    def __enter__(self) -> Self:
+        """Shows it."""
+        self._progress.start()
+        return self
+
+    def __call__(self, done: int, total: int, news: str) -> None:
+        """So many of all are done."""
+        self._progress.update(self._task, completed=done, total=total, news=news)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leaves it as it is."""
+        self._progress.stop()

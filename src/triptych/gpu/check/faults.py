@@ -114,6 +114,20 @@ def _budget(context: Context, by: Culprit, _: Instruction | None, budget: int) -
     )
 
 
+def _launch_budget(kernel: Kernel, state: LaunchState, worker: Worker, by: Culprit) -> KernelFault:
+    """The error of a launch whose warps ran more than they may together; its place is known where one loops long."""
+    instruction = kernel.instruction_at(worker.context.fault_place)
+    return BudgetExceeded(
+        f"kernel {kernel.entry.name}: its warps ran more than {state.launch_budget} loop iterations together, each warp"
+        f" counting as one more; the launch was stopped in block {as_text(by.block)}",
+        where=None if instruction is None else instruction.where,
+        hint="is the launch larger than it should be? TRIPTYCH_LAUNCH_BUDGET raises the limit",
+        frames=() if instruction is None else instruction.frames,
+        kernel=kernel.entry.name,
+        block=by.block,
+    )
+
+
 def _trap(_: Context, by: Culprit, __: Instruction | None, ___: int) -> Description:
     hint = "the author or the compiler put it where execution must not come"
     return KernelFault, f"trap executed {by}", hint
@@ -161,6 +175,7 @@ TELLERS: Mapping[FaultKind, Teller] = {
     FaultKind.TENSOR_MAP: tensor_maps.fault,
     FaultKind.MATRIX_DESCRIPTOR: warpgroups.fault,
     FaultKind.BUDGET: _at_instruction(_budget),
+    FaultKind.LAUNCH_BUDGET: _launch_budget,
     FaultKind.TRAP: _at_instruction(_trap),
     FaultKind.CLUSTER_ARRIVAL: _at_instruction(_cluster_arrival),
     FaultKind.CLUSTER_WAIT: _at_instruction(_cluster_wait),

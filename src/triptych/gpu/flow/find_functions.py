@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
 from triptych.core.errors import UnsupportedFeature
 from triptych.gpu.flow.graph import instruction_effect
@@ -21,6 +22,7 @@ from triptych.gpu.syntax.ast import (
     Symbol,
     Variable,
 )
+from triptych.gpu.syntax.lazy_functions import headers_of
 from triptych.gpu.syntax.variables import size_of
 
 
@@ -117,7 +119,7 @@ def find_functions(module: Module, kernel: Function) -> CallGraph:
     Raises:
         UnsupportedFeature: a call of a function that the module does not define and the host does not provide.
     """
-    taken = _find_pointers(module)
+    taken = cache(partial(_find_pointers, module))
     callees: dict[tuple[str, int], tuple[str, ...]] = {}
     direct: dict[str, set[str]] = {}
     order: list[str] = []
@@ -164,23 +166,29 @@ def _find_pointers(module: Module) -> frozenset[str]:
     return frozenset(found & module.functions.keys())
 
 
-def _find_callees(module: Module, function: Function, call: Call, taken: frozenset[str]) -> tuple[str, ...] | None:
-    """The functions of the module that a call may call, None for a function of the host."""
+def _find_callees(
+    module: Module, function: Function, call: Call, taken: Callable[[], frozenset[str]]
+) -> tuple[str, ...] | None:
+    """The functions of the module that a call may call, None for a function of the host.
+
+    `taken` gives those whose address something holds; to know them, all functions are read.
+    """
     if isinstance(call.target, Symbol):
         return _find_named(module, call, call.target.name)
-    defined = {name: f for name, f in module.functions.items() if f.body is not None and not f.is_entry}
+    headers = headers_of(module.functions)
+    defined = {name: f for name, f in headers.items() if f.body is not None and not f.is_entry}
     for statement in function.body or ():
         if isinstance(statement, CallTargets) and statement.name == call.list_name:
             return tuple(name for name in dict.fromkeys(statement.functions) if name in defined)
         if isinstance(statement, CallPrototype) and statement.name == call.list_name:
             wanted = _layout(statement.results, statement.parameters)
-            alike = (n for n, f in defined.items() if n in taken and _layout(f.results, f.parameters) == wanted)
+            alike = (n for n, f in defined.items() if n in taken() and _layout(f.results, f.parameters) == wanted)
             return tuple(alike)
     raise refuse(call.instruction, f"names '{call.list_name}', which is no list of the function's")
 
 
 def _find_named(module: Module, call: Call, name: str) -> tuple[str, ...] | None:
-    function = module.functions.get(name)
+    function = headers_of(module.functions).get(name)
     is_defined = function is not None and function.body is not None and not function.is_entry
     if name in HOST_FUNCTIONS:
         if is_defined:
@@ -198,13 +206,13 @@ def reachable_functions(module: Module, kernel: Function) -> tuple[Function, ...
     """The kernel and every function that it may reach by any name in it, whether that can be called or not."""
     found = {kernel.name: kernel}
     waiting = [kernel]
-    pointers = _find_pointers(module)
+    pointers = cache(partial(_find_pointers, module))
     while waiting:
         function = waiting.pop()
         instructions = [i for i in function.body or () if isinstance(i, Instruction)]
         names = {o.name for i in instructions for o in i.operands if isinstance(o, Symbol)}
         if any(instruction_effect(i).calls and any(isinstance(o, Register) for o in i.operands) for i in instructions):
-            names |= pointers
+            names |= pointers()
         for name in sorted(names & module.functions.keys() - found.keys()):
             found[name] = module.functions[name]
             waiting.append(module.functions[name])

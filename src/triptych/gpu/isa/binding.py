@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from triptych.core.errors import UnsupportedInstruction
+from triptych.core.forks import LazyProperty
 from triptych.gpu.isa.calls import HOST_FUNCTIONS, HostFunction, is_host_call
 from triptych.gpu.isa.effects import Effect
 from triptych.gpu.isa.special_registers import RESERVED_SHARED
@@ -35,6 +37,8 @@ STACK_USED = "%stack.used"
 """How many bytes of its stack a thread uses, 0 at first: another."""
 
 _NOTHING: Mapping[str, str] = {}
+_Shape = tuple[str, tuple[str, ...], tuple[tuple[str, int], ...], frozenset[str], frozenset[str]]
+"""What a form is made of (`_shaped`)."""
 _HALVES = ("#low", "#high")
 """What the names of a 128-bit register's halves end with: all behind binding knows such a register by these alone."""
 
@@ -79,9 +83,9 @@ class Barrier:
     """Whether all threads of a warp come together, as one that counts in full."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoundInstruction:
-    """An instruction whose opcode has a row."""
+    """An instruction whose opcode has a row. What all passes ask for again and again is found once (no slots)."""
 
     instruction: Instruction
     form: Form
@@ -112,7 +116,7 @@ class BoundInstruction:
         aligned = self.form.row.aligned or self.form.has("aligned")
         return Barrier(barrier, rest[0] if rest else None, predicate, aligned)
 
-    @property
+    @LazyProperty
     def uses(self) -> frozenset[str]:
         """The registers read, the guard's included."""
         names = {name for bound in self.sources for name in registers_of(bound.operand)}
@@ -125,7 +129,7 @@ class BoundInstruction:
         """Whether it asks where the system's part of shared memory is."""
         return not self.uses.isdisjoint(RESERVED_SHARED)
 
-    @property
+    @LazyProperty
     def defines(self) -> frozenset[str]:
         """The registers written."""
         return frozenset(name for bound in self.destinations for name in registers_of(bound.operand))
@@ -230,14 +234,16 @@ def bind(
     sources: list[Bound] = []
     present: set[str] = set()
     given = list(_assign(instruction, form, list(_flatten_pairs(instruction, form))))
-    form = replace(
-        form,
-        literals={slot.name: operand.value for slot, operand in given if isinstance(operand, Integer)},
-        vectors=frozenset(slot.name for slot, operand in given if isinstance(operand, Vector) and slot.may_be_vector),
-        alternatives=frozenset(
+    shape = (
+        instruction.mnemonic,
+        instruction.modifiers,
+        tuple((slot.name, operand.value) for slot, operand in given if isinstance(operand, Integer)),
+        frozenset(slot.name for slot, operand in given if isinstance(operand, Vector) and slot.may_be_vector),
+        frozenset(
             s.name for s, operand in given if s.alternative and _has_type(operand, TYPES[s.alternative], declared)
         ),
     )
+    form = _shaped(*shape)
     for slot, operand in given:
         if slot.is_literal and operand is not None and not isinstance(operand, Integer):
             raise _error(instruction, f"'{instruction.opcode}': the operand '{slot.name}' must be a literal")
@@ -246,9 +252,29 @@ def bind(
         sources += elements if slot.is_read or not slot.is_destination else []
         present |= {slot.name} if slot.optional and operand is not None else set[str]()
     immediates = tuple(b.operand.value for b in sources if isinstance(b.operand, Integer))
-    form = replace(form, immediates=immediates, given=frozenset(present))
+    form = _completed(immediates, frozenset(present), *shape)
     sources += constants if form.row.takes_constants else ()
     return BoundInstruction(instruction, form, tuple(destinations), tuple(sources))
+
+
+@lru_cache(maxsize=1 << 12)
+def _shaped(
+    mnemonic: str,
+    modifiers: tuple[str, ...],
+    literals: tuple[tuple[str, int], ...],
+    vectors: frozenset[str],
+    alternatives: frozenset[str],
+) -> Form:
+    """The form of an opcode, with what its operands are; one object for all that are alike."""
+    form = find_form(mnemonic, modifiers)
+    assert form is not None
+    return replace(form, literals=dict(literals), vectors=vectors, alternatives=alternatives)
+
+
+@lru_cache(maxsize=1 << 12)
+def _completed(immediates: tuple[int, ...], given: frozenset[str], *shape: *_Shape) -> Form:
+    """The same with its immediates, and which optional operands there are."""
+    return replace(_shaped(*shape), immediates=immediates, given=given)
 
 
 def reaches_other_blocks(instructions: Iterable[Instruction]) -> bool:

@@ -94,6 +94,7 @@ class FaultKind(IntEnum):
     CLUSTER_WAIT = 18
     DIVERGENT_WARP = 19
     ATOMIC_IN_LOCAL = 20
+    LAUNCH_BUDGET = 21
     # An mbarrier's, in the order of `MbarrierFault`.
     MBARRIER_NO_OBJECT = MBARRIER_FAULTS + MbarrierFault.NO_OBJECT
     MBARRIER_INVALIDATED = MBARRIER_FAULTS + MbarrierFault.INVALIDATED
@@ -170,7 +171,10 @@ class Context(Record):
     `arrivals` are the barriers at which threads of the block have arrived, as bits. Of the `slot_count` slots, `wanted`
     may be in use, at most `slot_limit`; the block that runs is that of slot `cursor`. `progress` counts what shows that
     the worker does not only wait: blocks and warps that ended, barriers that completed. `spins` counts the iterations
-    of loops that waited. Of a new block's shared memory the first `cleared_bytes` are 0, the others poisoned.
+    of loops that waited. Of a new block's shared memory the first `cleared_bytes` are 0; the others are
+    `undefined_byte`, and so is local memory. The n-th cluster that runs is the grid's `first_cluster` + n ·
+    `cluster_step`. `launch_spent` counts against `launch_budget` (0: none); `charged` is what it has of the warp that
+    runs.
     """
 
     STARTS: ClassVar[Starts] = Slot.STARTS
@@ -180,7 +184,7 @@ class Context(Record):
         "next_block total_blocks nctaid_x nctaid_y nctaid_z ntid_x ntid_y ntid_z threads warp_count thread_indices",
         "local_stride",
         "index_stride parameters stop_block budget converged masked storages symbols envreg_1 envreg_2 host_call",
-        "cleared_bytes",
+        "cleared_bytes undefined_byte first_cluster cluster_step launch_budget",
         "cluster_x cluster_y cluster_z cluster_size explicit_cluster",
         "room_for_cluster start_cluster settle_cluster some_ready",  # addresses: see `clusters.HOOKS`
         # What asynccheck keeps of a block, by the distance from its shared memory (`watching/layout.py`); 0: nothing.
@@ -188,7 +192,7 @@ class Context(Record):
         "watched_region",
         # The worker's: they go on from block to block.
         "sites site_count counts scratch warp_index slots slot_count slot_limit wanted cursor held done_blocks",
-        "progress turn_progress idle_turns spins hazards hazard_count",
+        "progress turn_progress idle_turns spins hazards hazard_count launch_spent charged",
         # Its first fault, as `services.record_fault` says.
         "fault_kind fault_block fault_warp fault_lane fault_place fault_detail fault_site fault_address fault_size",
     )  # fmt: skip

@@ -57,13 +57,19 @@ def run_launch_slowly(program: Program, launch: Launch, memory: Mapping[Storage,
     shape = _cluster_of(kernel, launch)
     nx, ny, nz = (extent // part for extent, part in zip(launch.grid, shape, strict=True))
     with np.errstate(all="ignore"):
-        places = ((x, y, z) for z, y, x in product(range(nz), range(ny), range(nx)))
+        axes = [range(extent)[:: -1 if settings().block_order == "descending" else 1] for extent in (nz, ny, nx)]
+        places = ((x, y, z) for z, y, x in product(*axes))
         start = partial(_start_cluster, kernel, launch, layout, parameters, device, counts)
         try:
             _run_clusters(map(start, enumerate(places)))
         finally:
             write_output(device.text)
     return counts.tell()
+
+
+def _undefined_byte() -> int:
+    byte = settings().undefined_byte
+    return POISON_BYTE if byte is None else byte
 
 
 def _run_clusters(waiting: Iterator[Cluster]) -> None:
@@ -97,7 +103,7 @@ def _start_cluster(
     cluster = Cluster([], ClusterBarrier(), [])
     number, first = numbered
     for rank, (z, y, x) in enumerate(product(*map(range, reversed(shape)))):
-        shared = np.full(size, POISON_BYTE, np.uint8)
+        shared = np.full(size, _undefined_byte(), np.uint8)
         if layout.shared_start:
             shared[:RESERVED_SHARED_END] = 0
         cluster.shared.append(shared)
@@ -135,7 +141,7 @@ def _start_block(
     stack = -(-settings().stack_bytes // 16) * 16 if kernel.has_stack else 0
     warps = -(-coordinates.threads // LANES)
     for index in range(warps):
-        local = np.full((LANES, layout.local_bytes + stack), POISON_BYTE, np.uint8)
+        local = np.full((LANES, layout.local_bytes + stack), _undefined_byte(), np.uint8)
         machine = NumpyMachine(memory(local, ClusterMemory(rank, cluster.shared), counts), (index, warps))
         machine.stack_start = layout.local_bytes
         registers = Registers(kernel.function.registers, layout.addresses, replace(coordinates, warp=index))

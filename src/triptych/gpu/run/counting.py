@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.counter_table import ALWAYS, COMPANIONS
 from triptych.core.counters import Counters, counters_of
-from triptych.core.launches import Account, Counted, Line
+from triptych.core.launches import Account, Counted, Line, Sample
 from triptych.gpu.hardware import PAIR_BYTES
 from triptych.gpu.run.counting_plan import CountingPlan, Place
+from triptych.gpu.run.geometry import Geometry
 from triptych.gpu.run.storage_table import StorageTable
 from triptych.gpu.run.worker import Worker
 
@@ -23,6 +25,19 @@ def account_of(plan: CountingPlan, workers: Sequence[Worker], table: StorageTabl
     for worker in workers[1:]:
         vector += worker.counts
     return Account(partial(_count, plan, vector, table.touched_pairs))
+
+
+def sample_of(geometry: Geometry, table: StorageTable) -> Sample | None:
+    """Which blocks ran, where that were not all of the grid."""
+    ran, of = geometry.blocks, prod(geometry.grid)
+    if ran == of:
+        return None
+    touched = [(one.loaded, one.stored) for one in table.touched]
+    read, written = (
+        sum(min(marks.size, np.count_nonzero(marks) * of / ran) for marks in each)
+        for each in zip(*touched, strict=True)
+    )
+    return Sample(ran, of, PAIR_BYTES * round(read), PAIR_BYTES * round(written))
 
 
 def _count(plan: CountingPlan, vector: NDArray[np.int64], touched_pairs: tuple[int, int]) -> Counted:

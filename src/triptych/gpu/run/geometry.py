@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from triptych.core.source import Index
 from triptych.gpu.hardware import LOCAL_ALIGNMENT, WARP_SIZE
@@ -23,11 +23,14 @@ class Geometry:
     """Blocks of a cluster, of which the grid is a multiple."""
     explicit_cluster: bool = False
     """Whether the launch or the kernel says so."""
+    order: range | None = None
+    """Which of the grid's clusters, or single blocks, are run, and in which order; None: all, from the first to the
+    last. Numbers of blocks are those of that order."""
 
     @property
     def blocks(self) -> int:
-        """Blocks of the grid."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
+        """Blocks that are run."""
+        return prod(self.grid) if self.order is None else len(self.order) * self.cluster_size
 
     @property
     def threads(self) -> int:
@@ -56,7 +59,8 @@ class Geometry:
     def block_index(self, number: int) -> Index:
         """`blockIdx` of the block with this number: blocks are numbered cluster after cluster, by their ranks there."""
         clusters = tuple(extent // part for extent, part in zip(self.grid, self.cluster, strict=True))
-        first = _index(number // self.cluster_size, clusters)
+        cluster = number // self.cluster_size
+        first = _index(cluster if self.order is None else self.order[cluster], clusters)
         within = _index(number % self.cluster_size, self.cluster)
         x, y, z = (n * part + inner for n, part, inner in zip(first, self.cluster, within, strict=True))
         return x, y, z
@@ -65,6 +69,22 @@ class Geometry:
         """The numbers of the blocks of a block's cluster."""
         first = number - number % self.cluster_size
         return range(first, first + self.cluster_size)
+
+
+def order_of(clusters: int, most: int | None, *, descending: bool = False) -> range | None:
+    """Which clusters are run of so many, and in which order; None: all, from the first to the last.
+
+    Of more than `most`, those at equal distances. The distance has no factor in common with their number: a grid whose
+    rows differ, as those of causal attention do, is not seen at one column only.
+    """
+    if most is None or most >= clusters:
+        return range(clusters - 1, -1, -1) if descending else None
+    step = -(-clusters // most)
+    while gcd(step, clusters) > 1:
+        step += 1
+    beside = (clusters - 1) % step  # of the grid, before the first and behind the last one
+    order = range(beside // 2, clusters, step)
+    return order[::-1] if descending else order
 
 
 def _index(number: int, extent: tuple[int, ...]) -> Index:

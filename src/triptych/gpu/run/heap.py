@@ -9,7 +9,7 @@ import numpy as np
 
 from triptych.core.forks import StateLock
 from triptych.core.handles import Storage
-from triptych.gpu.hardware import FIRST_HEAP_ADDRESS, POISON_BYTE
+from triptych.gpu.hardware import FIRST_HEAP_ADDRESS
 from triptych.gpu.lower.records import GRANULE_BYTES
 
 
@@ -20,7 +20,7 @@ class DeviceHeap:
         """`size` in bytes."""
         granules = max(size // GRANULE_BYTES, 1)
         self.storage = Storage("heap", FIRST_HEAP_ADDRESS, granules * GRANULE_BYTES)
-        self.memory = np.full(granules * GRANULE_BYTES, POISON_BYTE, np.uint8)
+        self.memory = np.zeros(granules * GRANULE_BYTES, np.uint8)
         self.bounds = np.zeros((granules, 2), np.int64)
         """By granule: the first address of the allocation that holds it, and the one behind its last; 0 where none
         does. Generated code reads it."""
@@ -43,8 +43,8 @@ class DeviceHeap:
         """Whether it is as large as one made with `size` bytes."""
         return len(self.bounds) == max(size // GRANULE_BYTES, 1)
 
-    def allocate(self, size: int) -> int:
-        """The address of `size` new bytes, 0 where there is no room."""
+    def allocate(self, size: int, byte: int) -> int:
+        """The address of `size` new bytes, each of which holds `byte`; 0 where there is no room."""
         count = _granules(size)
         with self._lock:
             place = self._find(count)
@@ -53,6 +53,7 @@ class DeviceHeap:
             address = self.storage.address + place * GRANULE_BYTES
             self.bounds[place : place + count] = (address, address + size)
             self.live[address] = size
+            self.memory[place * GRANULE_BYTES : (place + count) * GRANULE_BYTES] = byte
             return address
 
     def _find(self, count: int) -> int | None:
@@ -96,7 +97,6 @@ class DeviceHeap:
                 return False
             place, count = (address - self.storage.address) // GRANULE_BYTES, _granules(size)
             self.bounds[place : place + count] = 0
-            self.memory[place * GRANULE_BYTES : (place + count) * GRANULE_BYTES] = POISON_BYTE
             self._free.setdefault(count, []).append(place)
             return True
 

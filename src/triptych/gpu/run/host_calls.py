@@ -144,7 +144,7 @@ class HostCalls:
 
     def allocate(self, size: int) -> int:
         """See `Host`."""
-        return self._heap().allocate(size)
+        return self._heap().allocate(size, self.state.undefined_byte)
 
     def release(self, address: int) -> bool:
         """See `Host`; no site of the worker takes the memory for an allocation any more."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.cache import cache, key_of
+from triptych.core.collection import uncollected
 from triptych.core.errors import UnknownName
 from triptych.core.forks import LazyProperty, StateLock
 from triptych.core.settings import settings
@@ -156,9 +157,12 @@ class Kernel:
         self._code: dict[str, KernelCode] = {}
         self.seconds = 0.0
         """How long launches of it have run, while no worker waited for code."""
-        made = cache().fetch("facts", self._key, lambda: pickle.dumps(KernelFacts.of(self.analysis)))
-        self.facts: KernelFacts = pickle.loads(made)
+        self.facts: KernelFacts = pickle.loads(cache().fetch("facts", self._key, self._make_facts))
         self.watched = self.facts.watched if watches else None
+
+    def _make_facts(self) -> bytes:
+        with uncollected():
+            return pickle.dumps(KernelFacts.of(self.analysis))
 
     @property
     def linked(self) -> tuple[Unit, ...]:
@@ -213,7 +217,12 @@ class Kernel:
         key = f"{self._key}/watched" if watched else self._key
         source = FormSource(key, form, self.facts.instructions, analysis, self.linked)
         is_kept = settings().optimise == "hot" and source.is_kept_optimised
-        return undisturbed(lambda: source.compile(optimise=optimise or is_kept))
+
+        def compile() -> KernelCode:
+            with uncollected():
+                return source.compile(optimise=optimise or is_kept)
+
+        return undisturbed(compile)
 
 
 @lru_cache(maxsize=256)

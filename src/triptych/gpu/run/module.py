@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from triptych.core.cache import cache, key_of
+from triptych.core.collection import uncollected
 from triptych.core.forks import LazyProperty
 from triptych.gpu.flow import code_addresses, reachable_functions
 from triptych.gpu.lower.analysis.variable_layout import lay_out_shared
 from triptych.gpu.lower.cache_digest import cache_digest
-from triptych.gpu.syntax import parse
+from triptych.gpu.syntax import parse_lazily
 from triptych.gpu.syntax.ast import Function, Module, Variable
+from triptych.gpu.syntax.lazy_functions import headers_of
 from triptych.gpu.syntax.variables import size_of
 
 
@@ -54,9 +56,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ModuleFacts:
-    """What a launch needs to know of a module; kept in the cache."""
+    """What a launch needs to know of a module besides its kernels; kept in the cache."""
 
-    entries: Mapping[str, Entry]
+    kernels: tuple[str, ...]
     variables: tuple[Variable, ...]
     """Those in global and constant memory."""
     pointers: tuple[tuple[str, int], ...]
@@ -66,38 +68,90 @@ class ModuleFacts:
     def of(cls, module: Module) -> ModuleFacts:
         """From the syntax tree."""
         named = {symbol.name for variable in module.variables.values() for _, symbol in variable.references}
-        kernels = [f for f in module.functions.values() if f.is_entry and f.body is not None]
+        headers = headers_of(module.functions).values()
         return cls(
-            {f.name: _entry(module, f) for f in kernels},
+            tuple(f.name for f in headers if f.is_entry and f.body is not None),
             tuple(v for v in module.variables.values() if v.space in ("global", "const")),
             tuple((name, address) for name, address in code_addresses(module).items() if name in named),
         )
 
 
 class GpuModule:
-    """A PTX module whose text is known to follow the grammar."""
+    """A PTX module. Functions of its text are parsed where more of them is needed than the cache has."""
 
     def __init__(self, text: str) -> None:
-        """Parses the text where the cache does not know it.
+        """Parses what stands outside of functions where the cache does not know it.
 
         Raises:
-            PtxSyntaxError: the text is not PTX, or is cut short.
+            PtxSyntaxError: that is not PTX, or the text is cut short.
         """
         self._text = text
         self.key = key_of(text)
         made = cache().fetch("module", key_of(cache_digest(), self.key), self._make_facts)
         facts: ModuleFacts = pickle.loads(made)
-        self.entries = facts.entries
+        self.entries: Mapping[str, Entry] = _Entries(self, facts.kernels)
         self.variables = facts.variables
         self.pointers = facts.pointers
 
     def _make_facts(self) -> bytes:
-        return pickle.dumps(ModuleFacts.of(self.module))
+        with uncollected():
+            return pickle.dumps(ModuleFacts.of(self.module))
 
     @LazyProperty
     def module(self) -> Module:
-        """The syntax tree."""
-        return parse(self._text)
+        """The syntax tree, of whose functions those are parsed that are asked for."""
+        return parse_lazily(self._text)
+
+    def require_valid(self) -> None:
+        """Parses all of it where the cache does not know that this is possible.
+
+        Raises:
+            PtxSyntaxError: a function does not follow the grammar.
+        """
+        cache().fetch("valid", key_of(cache_digest(), self.key), self._check)
+
+    def _check(self) -> bytes:
+        return b"%d" % len([*self.module.functions.values()])
+
+
+class _Entries(Mapping[str, Entry]):
+    """A module's kernels by name, each found in the cache or taken from the text when it is asked for."""
+
+    def __init__(self, owner: GpuModule, kernels: Sequence[str]) -> None:
+        self._owner = owner
+        self._kernels = dict.fromkeys(kernels)
+        self._found: dict[str, Entry] = {}
+
+    def __getitem__(self, name: str) -> Entry:
+        """The kernel of that name.
+
+        Raises:
+            KeyError: there is none.
+            PtxSyntaxError: it does not follow the grammar.
+        """
+        found = self._found.get(name)
+        if found is None:
+            if name not in self._kernels:
+                raise KeyError(name)
+            made = cache().fetch("entry", key_of(cache_digest(), self._owner.key, name), lambda: self._make(name))
+            found = self._found.setdefault(name, pickle.loads(made))
+        return found
+
+    def _make(self, name: str) -> bytes:
+        module = self._owner.module
+        return pickle.dumps(_entry(module, module.functions[name]))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a kernel of that name."""
+        return name in self._kernels
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._kernels)
+
+    def __len__(self) -> int:
+        """Kernels."""
+        return len(self._kernels)
 
 
 def _entry(module: Module, function: Function) -> Entry:
@@ -132,6 +186,7 @@ def load(text: str) -> GpuModule:
     """The module of a PTX text.
 
     Raises:
-        PtxSyntaxError: the text is not PTX, or is cut short.
+        PtxSyntaxError: what stands outside of functions is not PTX, or the text is cut short; those of a function come
+            when it is first asked for (`GpuModule.require_valid` looks at all).
     """
     return GpuModule(text)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from struct import Struct
 
 from triptych.core.errors import LaunchError
 from triptych.core.plan import POINTER_BYTES, LaunchShape
 from triptych.gpu.hardware import LOCAL_BYTES
-from triptych.gpu.run.geometry import Geometry
+from triptych.gpu.run.geometry import Geometry, order_of
 from triptych.gpu.run.heap import DeviceHeap
 from triptych.gpu.run.kernel import Kernel
 from triptych.gpu.run.slots import HELD_BYTES, slot_bytes
@@ -76,16 +76,28 @@ class Stage:
 
 
 @lru_cache(maxsize=64)
-def stage_of(kernel: Kernel, shape: LaunchShape, stack_bytes: int, resident_blocks: int | None) -> Stage:
+def stage_of(
+    kernel: Kernel,
+    shape: LaunchShape,
+    stack_bytes: int,
+    resident_blocks: int | None,
+    *,
+    descending: bool = False,
+    most_blocks: int | None = None,
+) -> Stage:
     """The stage of launches of a kernel in a shape, with so many bytes of stack for functions that call themselves.
 
-    `resident_blocks`: how many blocks the chip holds at once; None: as many as memory permits.
+    `resident_blocks`: how many blocks the chip holds at once; None: as many as memory permits. `descending`: whether
+    blocks are run from the last to the first. `most_blocks`: how many are run of a grid of more; None: all.
 
     Raises:
         LaunchError: the stack of a thread would be larger than its local memory may be; a cooperative launch needs more
             memory to hold all its blocks than there is for that.
     """
     geometry = _geometry(kernel, shape, stack_bytes)
+    most_clusters = None if most_blocks is None else max(1, most_blocks // geometry.cluster_size)
+    order = order_of(geometry.blocks // geometry.cluster_size, most_clusters, descending=descending)
+    geometry = replace(geometry, order=order)
     block_bytes = slot_bytes(kernel, geometry)
     room = max(1, HELD_BYTES // block_bytes)
     if shape.cooperative and geometry.blocks > room:

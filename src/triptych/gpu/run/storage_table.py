@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from triptych.core.handles import Storage
 from triptych.core.placed_memory import PlacedMemory
+from triptych.core.touched import Touched
 from triptych.gpu.hardware import PAIR_BYTES, PARAM_WINDOW
 from triptych.gpu.lower.records import StorageRow
 from triptych.gpu.run.heap import DeviceHeap
@@ -19,6 +20,7 @@ from triptych.gpu.run.host_memory import address_of
 _LOW, _PARTS = StorageRow.position("low"), StorageRow.position("parts")
 _VIEW = slice(StorageRow.position("view_low"), StorageRow.position("view_high") + 1)
 _MAPS = slice(StorageRow.position("read_map"), StorageRow.position("write_map") + 1)
+_READ_MAP = StorageRow.position("read_map")
 _NAMES = StorageRow.names()
 
 
@@ -105,6 +107,18 @@ class StorageTable:
         """
         read, written = self.of_arrays
         return _count(read), _count(written)
+
+    @property
+    def touched(self) -> tuple[Touched, ...]:
+        """What was read and written of each storage but the heap and the parameters; atomics count as written."""
+        read, written = (one.astype(np.bool_) for one in self.of_arrays)
+        begin, found = address_of(self.maps), list[Touched]()
+        for storage, row in zip(self.storages, self.rows.tolist(), strict=True):
+            first = row[_READ_MAP] - begin + storage.address // PAIR_BYTES
+            end = first + _pairs(storage)
+            if end <= len(read):
+                found.append(Touched(storage, PAIR_BYTES, read[first:end], written[first:end]))
+        return tuple(found)
 
     def begin(self, views: Views) -> None:
         """Ready for a launch that passes these views."""

@@ -84,7 +84,8 @@ class Worker:
         context.stop_block = ctypes.addressof(state.stop_block)
         context.storages, context.parameters = table.places
         context.storage_count, context.symbols = len(table.storages), state.symbols
-        context.budget = state.budget
+        context.budget, context.launch_budget = state.budget, state.launch_budget or 0
+        context.undefined_byte = state.undefined_byte
         context.converged, context.masked = kernel.known_code("converged"), kernel.known_code("masked")
         context.envreg_1, context.envreg_2 = state.grid_workspace >> 32, state.grid_workspace & 0xFFFF_FFFF
         context.slot_limit = -(-state.most_held // (workers * whole)) * whole
@@ -101,6 +102,9 @@ class LaunchState:
     symbols: int
     """The host's address of the table of variables' addresses."""
     budget: int
+    launch_budget: int | None
+    """What all its warps may run together."""
+    undefined_byte: int
     most_held: int
     """Blocks that all workers together may hold at once: whole clusters."""
     grid_workspace: int
@@ -148,6 +152,8 @@ def make_worker(kernel: Kernel, geometry: Geometry) -> Worker:
         "cleared_bytes": RESERVED_SHARED_END if facts.layout.shared_start else 0,
         "sites": sites.ctypes.data, "site_count": len(sites), "counts": counts.ctypes.data,
         "scratch": scratch.ctypes.data,
+        "first_cluster": 0 if geometry.order is None else geometry.order.start,
+        "cluster_step": 1 if geometry.order is None else geometry.order.step,
         "cluster_size": whole, "explicit_cluster": int(geometry.explicit_cluster), "wanted": whole,
     }  # fmt: skip
     hazards = records(HAZARDS_KEPT if kernel.watched else 0, Hazard.size() // 8)

@@ -1,6 +1,6 @@
-"""PTX text <-> Module: `parse` reads it, `print_module` writes it; `ast` is what stands between."""
+"""PTX text <-> Module: `parse` and `parse_lazily` read it, `print_module` writes it; `ast` is what stands between."""
 
-from triptych.gpu.syntax.parse_module import parse
+from triptych.gpu.syntax.parse_module import parse, parse_lazily
 from triptych.gpu.syntax.print_module import (
     print_function,
     print_instruction,
@@ -12,6 +12,7 @@ from triptych.gpu.syntax.print_module import (
 
 __all__ = [
     "parse",
+    "parse_lazily",
     "print_function",
     "print_instruction",
     "print_module",

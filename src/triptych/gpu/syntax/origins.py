@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from copy import copy
 
 from triptych.core.source import BUILT_IN_HEADER, SourceLocation
 from triptych.gpu.syntax.ast import Origin
@@ -34,8 +35,17 @@ class Origins:
         self._read_files()
 
     def start_function(self) -> None:
-        """Forget the place: a function starts without one."""
+        """Forget the places: a function starts without one."""
         self.current = None
+        self._chains = {}
+
+    def part(self, tokens: Tokens) -> Origins:
+        """Of a function whose body's tokens these are; files are those of the module."""
+        part = copy(self)
+        part.tokens = tokens
+        part._read_block = None
+        part.start_function()
+        return part
 
     def _read_files(self) -> None:
         tokens = self.tokens

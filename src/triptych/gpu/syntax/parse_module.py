@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from triptych.gpu.syntax.ast import Function, Module, Variable
 from triptych.gpu.syntax.body import BodyParser
+from triptych.gpu.syntax.lazy_functions import LazyFunctions
 from triptych.gpu.syntax.literals import parse_integer
 from triptych.gpu.syntax.origins import Origins
+from triptych.gpu.syntax.outline import Outline, outline_of, plain_variables
 from triptych.gpu.syntax.tokens import Tokens
 from triptych.gpu.syntax.variables import parse_parameters, parse_variables
 
@@ -31,14 +34,37 @@ def parse(text: str, *, name: str = "<ptx>") -> Module:
     Raises:
         PtxSyntaxError: the text does not follow the grammar, is cut short, or uses a name that is not declared.
     """
-    return _ModuleParser(Tokens(text, name)).parse()
+    return _ModuleParser(Tokens(text, name), Outline({}, ())).parse()
+
+
+def parse_lazily(text: str) -> Module:
+    """Parse PTX text but for the bodies of functions: each is parsed when it is first asked for, with its errors.
+
+    Raises:
+        PtxSyntaxError: what stands outside of bodies does not follow the grammar, or the text is cut short.
+    """
+    outline = outline_of(text)
+    if outline is None or not _are_apart(text, outline.bodies):
+        return parse(text)
+    try:
+        return _ModuleParser(Tokens(text, "<ptx>", outline.gaps(len(text))), outline).parse()
+    except OverflowError:  # of a plain variable's value: this says where
+        return parse(text)
+
+
+def _are_apart(text: str, bodies: Mapping[int, int]) -> bool:
+    """Whether bodies name no files, which are all of the module's."""
+    return all(text.find(".file", start, end) < 0 for start, end in bodies.items())
 
 
 class _ModuleParser:
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, outline: Outline) -> None:
+        """There are no tokens inside of the outline's bodies, which wait, and runs of variables."""
         self.tokens = tokens
+        self.bodies = outline.bodies
+        self.runs = list(reversed(outline.runs))
         self.origins = Origins(tokens)
-        self.functions: dict[str, Function] = {}
+        self.functions = LazyFunctions()
         self.variables: dict[str, Variable] = {}
         self.aliases: list[tuple[str, str, int]] = []
         self.unresolved: dict[str, int] = {}
@@ -47,14 +73,16 @@ class _ModuleParser:
     def parse(self) -> Module:
         version, target, address_size = self._parse_header()
         while self.tokens.peek():
+            self._add_plain_variables(self.tokens.starts[self.tokens.at])
             self._parse_item()
+        self._add_plain_variables(len(self.tokens.text))
         self._add_aliases()
         self._check_names()
         return Module(
             version=version,
             target=target,
             address_size=address_size,
-            functions=self.functions,
+            functions=self.functions if self.bodies else dict(self.functions),
             variables=self.variables,
             files=self.origins.files,
         )
@@ -132,34 +160,38 @@ class _ModuleParser:
 
     def _add_aliases(self) -> None:
         for alias, aliasee, at in self.aliases:
-            function = self.functions.get(aliasee)
-            if function is None:
+            header = self.functions.headers.get(aliasee)
+            if header is None:
                 raise self.tokens.error(f"the alias '{alias}' names '{aliasee}', which is not a function", at)
-            self.functions[alias] = replace(function, name=alias)
+            self.functions.add(replace(header, name=alias), partial(self._read_alias, alias, aliasee))
+
+    def _read_alias(self, alias: str, aliasee: str) -> Function:
+        return replace(self.functions[aliasee], name=alias)
 
     def _check_names(self) -> None:
-        for name, index in self.unresolved.items():
-            if name not in self.functions and name not in self.variables:
-                raise self.tokens.error(
-                    f"unknown name '{name}': no variable, function, label or register has it", index
-                )
+        self._require_known(self.unresolved, self.tokens)
         for variable in self.variables.values():
             for _, symbol in variable.references:
                 if symbol.name not in self.functions and symbol.name not in self.variables:
-                    raise self._at_line(f"'{variable.name}' refers to the unknown '{symbol.name}'", variable.line)
+                    message = f"'{variable.name}' refers to the unknown '{symbol.name}'"
+                    raise self.tokens.error_in(variable.line, message)
 
-    def _at_line(self, message: str, line: int) -> Exception:
-        tokens = self.tokens
-        index = 0
-        while index < len(tokens.texts) - 1 and tokens.line(index) < line:
-            index += 1
-        return tokens.error(message, index)
+    def _require_known(self, unresolved: Mapping[str, int], tokens: Tokens) -> None:
+        for name, index in unresolved.items():
+            if name not in self.functions and name not in self.variables:
+                raise tokens.error(f"unknown name '{name}': no variable, function, label or register has it", index)
+
+    def _add_plain_variables(self, before: int) -> None:
+        """Those of the runs before a place of the text."""
+        while self.runs and self.runs[-1][0] < before:
+            for variable in plain_variables(self.tokens, *self.runs.pop()):
+                self._add_variable(variable)
 
     def _add_variable(self, variable: Variable) -> None:
         before = self.variables.get(variable.name)
         known = before is not None and "extern" not in (before.linkage, variable.linkage)
         if known or variable.name in self.functions:
-            raise self.tokens.error(f"'{variable.name}' is declared twice in the module", self.tokens.at - 1)
+            raise self.tokens.error_in(variable.line, f"'{variable.name}' is declared twice in the module")
         if before is None or variable.linkage != "extern":
             self.variables[variable.name] = variable
 
@@ -187,9 +219,16 @@ class _ModuleParser:
             directives=directives,
             line=line,
         )
-        if not tokens.accept(";"):
-            function = self._parse_body(function)
-        self._add_function(function, at)
+        if tokens.accept(";"):
+            self._add_function(function, at, None)
+            return
+        names = frozenset((*self.variables, *self.functions))
+        start = tokens.starts[tokens.at]
+        if start in self.bodies:
+            tokens.at += 2
+            self._add_function(replace(function, body=()), at, partial(self._read_body, function, names, start))
+        else:
+            self._add_function(self._parse_body(function, names, tokens, self.origins, self.unresolved), at, None)
 
     def _parse_directives(self) -> Mapping[str, tuple[int, ...]]:
         tokens = self.tokens
@@ -213,15 +252,22 @@ class _ModuleParser:
             numbers.append(parse_integer(tokens, "a number"))
         return tuple(numbers)
 
-    def _parse_body(self, function: Function) -> Function:
-        body = BodyParser(
-            self.tokens,
-            self.origins,
-            frozenset((*self.variables, *self.functions)),
-            function.results + function.parameters,
-            self.unresolved,
-            self.opcodes,
-        )
+    def _read_body(self, function: Function, names: frozenset[str], start: int) -> Function:
+        """A function whose body waited, which begins at a place of the text."""
+        tokens, unresolved = self.tokens.part(start, self.bodies[start]), dict[str, int]()
+        whole = self._parse_body(function, names, tokens, self.origins.part(tokens), unresolved)
+        self._require_known(unresolved, tokens)
+        return whole
+
+    def _parse_body(
+        self,
+        function: Function,
+        names: frozenset[str],
+        tokens: Tokens,
+        origins: Origins,
+        unresolved: dict[str, int],
+    ) -> Function:
+        body = BodyParser(tokens, origins, names, function.results + function.parameters, unresolved, self.opcodes)
         body.parse()
         return replace(
             function,
@@ -230,14 +276,14 @@ class _ModuleParser:
             body=tuple(body.statements),
         )
 
-    def _add_function(self, function: Function, at: int) -> None:
-        before = self.functions.get(function.name)
+    def _add_function(self, function: Function, at: int, read: Callable[[], Function] | None) -> None:
+        before = self.functions.headers.get(function.name)
         if function.name in self.variables or (
             before is not None and before.body is not None and function.body is not None
         ):
             raise self.tokens.error(f"'{function.name}' is declared twice in the module", at)
         if before is None or function.body is not None:
-            self.functions[function.name] = function
+            self.functions.add(function, read)
 
 
 def _skip_statement(tokens: Tokens) -> None:

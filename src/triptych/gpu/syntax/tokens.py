@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from triptych.core.errors import PtxSyntaxError
 from triptych.core.source import SourceLocation
@@ -32,24 +33,40 @@ DEEPEST = 64
 class Tokens:
     """The tokens of a PTX text and a place in them (`at`); the last token is empty and marks the end of the text."""
 
-    def __init__(self, text: str, name: str) -> None:
-        """Cut `text` into tokens; `name` is the file's name in errors."""
+    def __init__(
+        self, text: str, name: str, parts: Sequence[tuple[int, int]] = (), newlines: Sequence[int] | None = None
+    ) -> None:
+        """Cut `text` into tokens; `name` is the file's name in errors.
+
+        `parts`: from where to where it is cut, where that is not all of it. `newlines`: where its lines end, if known.
+        """
         self.text = text
         self.name = name
-        matches = list(TOKEN.finditer(text))
-        self.texts = [match[1] for match in matches]
-        self.starts = [match.start(1) for match in matches]
-        if not self.texts or self.texts[-1]:
-            self.texts.append("")
-            self.starts.append(len(text))
-        self.texts.append("")
-        self.starts.append(len(text))
-        self.newlines = [match.start() for match in re.finditer("\n", text)]
+        self.texts: list[str] = []
+        self.starts: list[int] = []
+        for start, end in parts or ((0, len(text)),):
+            matches = list(TOKEN.finditer(text, start, end))
+            if matches and not matches[-1][1]:
+                matches.pop()
+            self.texts += [match[1] for match in matches]
+            self.starts += [match.start(1) for match in matches]
+        end = parts[-1][1] if parts else len(text)
+        self.texts += ("", "")
+        self.starts += (end, end)
+        self.newlines = [match.start() for match in re.finditer("\n", text)] if newlines is None else newlines
         self.at = 0
+
+    def part(self, start: int, end: int) -> Tokens:
+        """Those of a part of the text, with the places that they have in all of it."""
+        return Tokens(self.text, self.name, ((start, end),), self.newlines)
 
     def line(self, index: int | None = None) -> int:
         """The line (from 1) of a token, by default of the next one."""
-        return bisect_right(self.newlines, self.starts[self.at if index is None else index]) + 1
+        return self.line_at(self.starts[self.at if index is None else index])
+
+    def line_at(self, place: int) -> int:
+        """The line (from 1) of a place of the text."""
+        return bisect_right(self.newlines, place) + 1
 
     def peek(self) -> str:
         """The next token, left where it is."""
@@ -93,4 +110,8 @@ class Tokens:
 
     def error(self, message: str, index: int | None = None, hint: str | None = None) -> PtxSyntaxError:
         """An error at the next token, or at the one at `index`."""
-        return PtxSyntaxError(message, where=SourceLocation(self.name, self.line(index)), hint=hint)
+        return self.error_in(self.line(index), message, hint)
+
+    def error_in(self, line: int, message: str, hint: str | None = None) -> PtxSyntaxError:
+        """An error in a line."""
+        return PtxSyntaxError(message, where=SourceLocation(self.name, line), hint=hint)

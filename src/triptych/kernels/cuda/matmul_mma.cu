@@ -1,33 +1,36 @@
-// C = A × B by mma.sync, fed by cp.async and ldmatrix in a pipeline of stages: f16 in, f32 out; n and k are multiples
-// of 8 (the 16 bytes of a copy), m is any.
+// C = A × B by mma.sync, fed by cp.async and ldmatrix in a pipeline of stages: f16 or bf16, f32 sums, C of any type; n
+// and k are multiples of 8 (the 16 bytes of a copy), m is any.
 // Tiling: a block makes 128 × 128 of C in steps of 32 along k; each of its 4 warps 64 × 64, in registers.
 #include "ampere.cuh"
+#include "packs.cuh"
 
 constexpr int SIDE = 128, DEPTH = 32, STAGES = 3, THREADS = 128;
 constexpr int PIECE = 8;  // elements of 16 bytes
 
-struct Stage {
-    half a[SIDE][DEPTH], b[DEPTH][SIDE];
+template <typename T> struct Stage {
+    T a[SIDE][DEPTH], b[DEPTH][SIDE];
 };
 
 // Memory: shared memory has 32 banks of 4 bytes, so 8 lanes that read 16 bytes each (a phase of ldmatrix) must hit 8
 // different chunks of 128 bytes. Rows of A are 64 bytes, two to a line of banks; those of B 256. The exclusive-or puts
 // the same piece of rows that follow each other into different chunks, and costs no memory as padding does.
-__device__ inline half *at_a(Stage &stage, int row, int piece) {
+template <typename T> __device__ T *at_a(Stage<T> &stage, int row, int piece) {
     return &stage.a[row][(piece ^ (row / 2 % 4)) * PIECE];
 }
-__device__ inline half *at_b(Stage &stage, int row, int piece) {
+template <typename T> __device__ T *at_b(Stage<T> &stage, int row, int piece) {
     return &stage.b[row][(piece ^ (row % 8)) * PIECE];
 }
 
-__global__ void __launch_bounds__(THREADS) matmul_mma(const half *a, const half *b, float *c, int m, int n, int k) {
-    extern __shared__ __align__(128) Stage stages[];
+template <typename T, typename C>
+__global__ void __launch_bounds__(THREADS) matmul_mma(const T *a, const T *b, C *c, int m, int n, int k) {
+    extern __shared__ __align__(128) char shared[];
+    auto *stages = reinterpret_cast<Stage<T> *>(shared);
     const int row = blockIdx.y * SIDE, column = blockIdx.x * SIDE, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int down = warp / 2 * 64, along = warp % 2 * 64;
 
     // Overlap: copies run beside the multiplications, STAGES - 1 steps ahead; the hardware writes shared memory itself.
     auto fetch = [&](int step) {
-        Stage &stage = stages[step % STAGES];
+        Stage<T> &stage = stages[step % STAGES];
         const int start = step * DEPTH;
         for (int i = 0; i < SIDE * DEPTH / PIECE / THREADS; ++i) {
             const int number = i * THREADS + threadIdx.x;
@@ -53,7 +56,7 @@ __global__ void __launch_bounds__(THREADS) matmul_mma(const half *a, const half 
         __syncthreads();            // … and everybody's; and all are done with the stage that is filled next
         if (step + STAGES - 1 < steps) fetch(step + STAGES - 1);
         commit_copies();  // an empty group at the end keeps the count
-        Stage &stage = stages[step % STAGES];
+        Stage<T> &stage = stages[step % STAGES];
 #pragma unroll
         for (int inner = 0; inner < DEPTH; inner += 16) {
             // Mapping: lane l names row l % 16 of a tile, in its left or its right half of 8: ldmatrix deals them out.
@@ -66,15 +69,15 @@ __global__ void __launch_bounds__(THREADS) matmul_mma(const half *a, const half 
                                 shared_address(at_b(stage, inner + lane % 16, along / PIECE + 2 * j + lane / 16)));
             for (int i = 0; i < 4; ++i)
                 for (int j = 0; j < 8; ++j)
-                    multiply<half>(sums[i][j], left[i], right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]);
+                    multiply<T>(sums[i][j], left[i], right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]);
         }
     }
 
     for (int i = 0; i < 8; ++i) {
         const int y = row + down + 8 * i + lane / 4;
         if (y >= m) return;
-        for (int j = 0; j < 8 && column + along + 8 * j < n; ++j)  // 4 lanes fill a sector of 32 bytes
-            *reinterpret_cast<float2 *>(&c[size_t(y) * n + column + along + 8 * j + lane % 4 * 2]) =
-                make_float2(sums[i / 2][j][i % 2 * 2], sums[i / 2][j][i % 2 * 2 + 1]);
+        for (int j = 0; j < 8 && column + along + 8 * j < n; ++j)  // of f32, 4 lanes fill a sector of 32 bytes
+            store(&c[size_t(y) * n + column + along + 8 * j + lane % 4 * 2],
+                  Pack<C, 2>{C(sums[i / 2][j][i % 2 * 2]), C(sums[i / 2][j][i % 2 * 2 + 1])});
     }
 }

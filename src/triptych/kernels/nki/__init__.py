@@ -6,6 +6,7 @@ that is normalised or scanned must fit into its partition of SBUF, else the erro
 
 from triptych.kernels.nki.attention import attention, attention_forward
 from triptych.kernels.nki.attention_backward import attention_backward
+from triptych.kernels.nki.attention_streamed import attention_streamed
 from triptych.kernels.nki.average_pool import average_pool
 from triptych.kernels.nki.conv1d_depthwise import conv1d_depthwise
 from triptych.kernels.nki.cross_entropy import cross_entropy
@@ -30,6 +31,7 @@ __all__ = [
     "attention",
     "attention_backward",
     "attention_forward",
+    "attention_streamed",
     "average_pool",
     "conv1d_depthwise",
     "cross_entropy",

@@ -14,15 +14,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from triptych.kernels.arrays import AnyArray
+from triptych.kernels.arrays import AnyArray, checked, lower_halves
 from triptych.kernels.nki.tiles import COLUMNS, PARTITIONS, cuts, length, loaded, sbuf
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki
 from triptych.operators.cross_entropy import IGNORED
 
+INTEGERS = ("s64", "s32", "s16", "s8")
 LOWEST = -3e38
 """Below all logits: a maximum of none."""
 
@@ -88,5 +87,6 @@ def cross_entropy_kernel(logits, targets):
 
 
 def cross_entropy(logits: AnyArray, targets: AnyArray) -> AnyArray:
-    """The kernel on targets of any integer type: a NeuronCore has none of 64 bits."""
-    return cross_entropy_kernel(logits, np.asarray(targets).astype(np.int32))
+    """The kernel on targets of any integer type; of 64 bits, which a NeuronCore lacks, it takes the lower halves."""
+    words = checked("cross_entropy", "targets", targets, "rows", INTEGERS).dtype.bytes // 4
+    return cross_entropy_kernel(logits, lower_halves(targets) if words == 2 else targets)

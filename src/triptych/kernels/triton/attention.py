@@ -85,7 +85,13 @@ def attention_kernel(
 
 
 def attention_forward(
-    q: AnyArray, k: AnyArray, v: AnyArray, *, causal: bool = False, scale: float | None = None
+    q: AnyArray,
+    k: AnyArray,
+    v: AnyArray,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    queries: int | None = None,
 ) -> tuple[AnyArray, AnyArray]:
     """Attention, and what `attention_backward` needs of it.
 
@@ -96,6 +102,8 @@ def attention_forward(
         v: values, like k.
         causal: whether a query sees no keys behind its own, the last query's being the last key.
         scale: of the scores, above 0; 1 / √d where None.
+        queries: how many a program takes, a power of two from 16 on; TILE's where None. Keys and values come once
+            for each program.
 
     Returns:
         The output, of the shape, element type and kind that `q` is, and of each row of scores the logarithm to the
@@ -106,11 +114,12 @@ def attention_forward(
     """
     problem = Attention.of("attention", q, k, v, causal, scale)
     out, log_sums = output(q, problem.shape, problem.dtype), output(q, problem.shape[:3], "f32")
-    grid = triton.cdiv(problem.n, TILE["BLOCK_M"]), problem.batch * problem.heads
+    tile = {**TILE, "BLOCK_M": queries or TILE["BLOCK_M"]}
+    grid = triton.cdiv(problem.n, tile["BLOCK_M"]), problem.batch * problem.heads
     with machine():
         attention_kernel[grid](
             q, k, v, out, log_sums, problem.n, problem.n_kv, problem.group, problem.ahead,
-            problem.scale * math.log2(math.e), D=problem.d, **TILE, **OPTIONS,
+            problem.scale * math.log2(math.e), D=problem.d, **tile, **OPTIONS,
         )  # fmt: skip
     return out, log_sums
 

@@ -61,7 +61,9 @@ class PtxModule:
             PtxSyntaxError: where the text does not follow the manual's grammar, at its line.
         """
         try:
-            self._entries = gpu.load(text).entries
+            loaded = gpu.load(text)
+            loaded.require_valid()
+            self._entries = loaded.entries
         except TriptychError as error:
             if file is not None and error.where is not None and error.where.file.startswith("<"):
                 error.where = SourceLocation(file, error.where.line)

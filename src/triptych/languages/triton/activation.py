@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from types import TracebackType
 
 from triptych.chips import ChipChoice, load
 from triptych.execution.profile import Selection, select
+from triptych.languages.after_import import AfterImport
 from triptych.languages.triton import internals
-from triptych.languages.triton.autotuning import AutotunerStates, make_run
+from triptych.languages.triton.autotuning import AutotunerStates, make_prune, make_run
 from triptych.languages.triton.backend.driver import TriptychDriver, fill
 from triptych.languages.triton.benchmark import make_do_bench, make_do_bench_cudagraph
 from triptych.languages.triton.devices import architecture_of, gpu_only
@@ -38,6 +40,14 @@ class Installation:
         fill(simulated_driver)
         internals.set_driver(TriptychDriver())
         self._torch = TorchSupport(simulated_driver.clock)
+        self._proton = AfterImport(internals.PROTON, self._replace_proton)
+        self._proton.watch()
+
+    def _replace_proton(self) -> None:
+        home = import_module(f"{__package__}.proton")  # most programs do not profile
+        library = internals.proton_library()
+        for name, ours in home.functions(simulated_driver.clock, simulated_driver.device).items():
+            self._replacements.append(Replacement.apply(library, name, lambda _, ours=ours: ours))
 
     def _replace(self) -> list[Replacement]:
         clock, apply = simulated_driver.clock, Replacement.apply
@@ -53,6 +63,7 @@ class Installation:
             apply(internals.testing, "do_bench_cudagraph", lambda _: make_do_bench_cudagraph(clock)),
             apply(internals.cuda_driver, "is_active", lambda _: staticmethod(lambda: False)),
             apply(internals.testing.Mark, "run", make_run_of_report),
+            apply(internals.autotuner.Autotuner, "prune_configs", make_prune),
             apply(
                 internals.autotuner.Autotuner,
                 "run",
@@ -66,6 +77,7 @@ class Installation:
     def remove(self) -> None:
         """Leaves Triton, and torch, as they were found."""
         self._torch.remove()
+        self._proton.leave()
         internals.set_driver(self._previous)
         fill(None)
         for replacement in reversed(self._replacements):

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from triptych.core.plan import Node
+from triptych.core.settings import settings
+from triptych.execution.memory import memory
 from triptych.execution.profile import record_tuning
+from triptych.execution.recorder import Recorder
 from triptych.execution.tuning import Tuning
 from triptych.languages.triton.devices import device_in_force
-from triptych.languages.triton.internals import AUTOTUNER_STATE, AUTOTUNER_TIMINGS, launching_line
+from triptych.languages.triton.internals import (
+    AUTOTUNER_STATE,
+    AUTOTUNER_TIMINGS,
+    CONFIGURATION_ERRORS,
+    launching_line,
+    warn_at_launch,
+)
 from triptych.languages.triton.tensors import tensor
 
 
@@ -55,6 +65,9 @@ def make_run(run: Callable[..., Any], states: AutotunerStates, device: Callable[
     """
 
     def run_on_device(self: Any, *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401  as Triton's own
+        recorder = memory().recorder
+        if recorder is not None:
+            return record_choice(run, self, arguments, keywords, recorder)
         states.enter(self, device())
         before = getattr(self, AUTOTUNER_TIMINGS, None)
         named = {name: _as_tensor(value) for name, value in keywords.items()}
@@ -65,6 +78,62 @@ def make_run(run: Callable[..., Any], states: AutotunerStates, device: Callable[
         return result
 
     return run_on_device
+
+
+def record_choice(
+    run: Callable[..., Any],
+    autotuner: Any,  # noqa: ANN401  triton's Autotuner
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any],
+    recorder: Recorder,
+) -> None:
+    """A choice among the configurations, each with what its hooks and its launch do; nothing is run, or remembered.
+
+    A configuration that does not compile is left out, as it is when it is tried.
+
+    Raises:
+        Exception: Triton's own, where none compiles.
+    """
+    configurations, names = autotuner.configs, dict(zip(autotuner.arg_names, arguments, strict=False))
+    autotuner.nargs = names
+    alternatives: dict[str, Sequence[Node]] = {}
+    refused: Exception | None = None
+    tried = autotuner.prune_configs(keywords) if len(configurations) > 1 else configurations
+    try:
+        for configuration in tried:
+            autotuner.configs, autotuner.nargs = [configuration], names
+            with recorder.alternative() as nodes:
+                try:
+                    if len(tried) > 1:
+                        autotuner.pre_hook({**names, **keywords, **configuration.all_kwargs()}, reset_only=True)
+                    run(autotuner, *arguments, **keywords)
+                except CONFIGURATION_ERRORS as error:
+                    refused = error
+                    continue
+            label = _label(configuration)
+            same = sum(one == label or one.startswith(f"{label} (") for one in alternatives)
+            alternatives[f"{label} ({same + 1})" if same else label] = nodes
+    finally:
+        autotuner.configs = configurations
+    if not alternatives and refused is not None:
+        raise refused
+    recorder.choose(alternatives)
+
+
+def make_prune(prune: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """`Autotuner.prune_configs`, of whose configurations some are tried, at equal distances: as the settings want."""
+
+    def prune_to_most(self: Any, *arguments: Any, **keywords: Any) -> list[Any]:  # noqa: ANN401  as Triton's own
+        found, most = [*prune(self, *arguments, **keywords)], settings().benchmark_configurations
+        if most is None or most >= len(found):
+            return found
+        warn_at_launch(
+            f"autotuning of {self.base_fn.__name__}: {most} of {len(found)} configurations are tried"
+            " (TRIPTYCH_BENCHMARK_CONFIGURATIONS)"
+        )
+        return [found[(2 * place + 1) * len(found) // (2 * most)] for place in range(most)]
+
+    return prune_to_most
 
 
 def _tuning(autotuner: Any, timings: Mapping[Any, Any]) -> Tuning:  # noqa: ANN401  triton's Autotuner and Configs

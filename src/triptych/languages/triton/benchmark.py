@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from triptych.core.errors import UsageError
+from triptych.execution.memory import memory
+from triptych.execution.timing import only_timed
 from triptych.languages.triton.clock import TICKS_PER_MILLISECOND, Clock
 
 
@@ -71,10 +73,18 @@ class Event:
 
 
 def time_once(clock: Clock, call: Callable[[], object]) -> float:
-    """Modelled milliseconds of the launches in one `call`."""
+    """Modelled milliseconds of the launches in one `call`, which nobody makes for what they write.
+
+    Raises:
+        CaptureError: where launches are recorded.
+    """
+    recorder = memory().recorder
+    if recorder is not None:
+        raise recorder.refuse("a benchmark times launches")
     clock.start()
     before = clock.now()
-    call()
+    with only_timed():
+        call()
     return (clock.now() - before) / TICKS_PER_MILLISECOND
 
 
@@ -99,7 +109,8 @@ def make_do_bench(clock: Clock) -> Callable[..., float | list[float]]:
         return_mode: str = "mean",
     ) -> float | list[float]:
         """Modelled milliseconds of one `fn()`; `warmup` and `rep` change nothing, all quantiles are alike."""
-        fn()
+        with only_timed():
+            fn()
         for leaf in grad_to_none or ():
             leaf.grad = None
         milliseconds = time_once(clock, fn)

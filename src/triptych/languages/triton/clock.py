@@ -6,10 +6,13 @@ estimate of what the machine counted, on the chip in force. Host work takes no t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from triptych.execution.launch_report import LaunchReport
 
 TICKS_PER_SECOND = 10**15
 TICKS_PER_MILLISECOND = 10**12
+TICKS_PER_NANOSECOND = 10**6
 
 
 class Clock:
@@ -22,6 +25,8 @@ class Clock:
         """At zero, standing."""
         self._ticks = 0
         self._running = False
+        self.listener: Callable[[str, int], None] | None = None
+        """Told of all that takes time: what it was, and its ticks."""
 
     @property
     def running(self) -> bool:
@@ -35,12 +40,19 @@ class Clock:
     def add(self, launch: LaunchReport) -> None:
         """A launch ran."""
         if self._running:
-            self.advance(launch.roofline.estimate_s)
+            self.advance(ticks_of(launch.roofline.estimate_s), launch.kernel)
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, ticks: int, what: str) -> None:
         """The device has worked for so long."""
-        self._ticks += round(seconds * TICKS_PER_SECOND)
+        self._ticks += ticks
+        if self.listener is not None:
+            self.listener(what, ticks)
 
     def now(self) -> int:
         """Ticks since the driver was made."""
         return self._ticks
+
+
+def ticks_of(seconds: float) -> int:
+    """Seconds as whole ticks."""
+    return round(seconds * TICKS_PER_SECOND)

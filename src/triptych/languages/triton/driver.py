@@ -11,6 +11,7 @@ from triptych.languages.triton.devices import Device, device_in_force, ordinals
 from triptych.languages.triton.internals import GpuTarget, Metadata, Source, cpp_type, interprets
 from triptych.languages.triton.launcher import Function, Launcher, load_function
 from triptych.languages.triton.registers import Figure
+from triptych.languages.triton.repeats import Repeats
 
 
 class Utilities:
@@ -48,6 +49,7 @@ class SimulatedDriver:
     def __init__(self) -> None:
         """At time zero."""
         self.clock = Clock()
+        self.repeats = Repeats(self.clock)
         self.utils = Utilities(self.device)
 
     def device(self) -> Device:
@@ -56,7 +58,7 @@ class SimulatedDriver:
 
     def launcher_cls(self, source: Source, metadata: Metadata) -> Launcher:
         """The launcher of one compiled kernel."""
-        return Launcher(source, metadata, self.clock)
+        return Launcher(source, metadata, self.clock, self.repeats)
 
     def current_device(self) -> int:
         """The ordinal of the device in force."""

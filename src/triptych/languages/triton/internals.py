@@ -10,6 +10,7 @@ Triton is not typed, so its objects come in as `Any` here and leave as the proto
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,7 +48,9 @@ by `._init_handles()`, which makes the launcher, `._run`, too, and is called aga
 
 autotuner: Any = import_module("triton.runtime.autotuner")
 """`triton.runtime.autotuner`. `Autotuner.run(*args, **kwargs)`, `.cache` (configurations by key) and `.do_bench` (a
-`cached_property` of the driver's benchmarker) are the same from 3.6 to 3.9."""
+`cached_property` of the driver's benchmarker) are the same from 3.6 to 3.9; so are `.configs`, of which a single one is
+launched without a benchmark, its hook before it, `.arg_names`, `.nargs` (the arguments by name, while it runs),
+`.prune_configs(keywords)` and `.pre_hook(named, reset_only=…)`."""
 
 cuda_driver: Any = _cuda_driver.CudaDriver
 """Triton's own driver. `is_active()` (3.6 to 3.9) asks torch whether there is a GPU."""
@@ -57,6 +60,9 @@ libraries: Any = cast(Any, import_module("triton._C.libtriton")).nvidia
 
 testing: Any = import_module("triton.testing")
 """`triton.testing`: `do_bench`, `do_bench_cudagraph` and `Mark` (public)."""
+
+PROTON = "triton._C.libproton"
+"""What Proton's Python side calls: the functions of its module `proton` (3.6 to 3.9), loaded when it is imported."""
 
 runtime_knobs: Any = _triton.knobs.runtime
 """`triton.knobs.runtime`. `add_stages_inspection_hook` (3.6 to 3.9; a cache key is asked of it from 3.7 on)."""
@@ -68,6 +74,13 @@ AUTOTUNER_STATE = ("cache", "do_bench", "cache_results")
 """Attributes of an `Autotuner` in which it remembers what it found out on a device (3.6 to 3.9)."""
 AUTOTUNER_TIMINGS = "configs_timings"
 """The attribute of an `Autotuner` that has the times of the last configurations tried, in ms: a new dict each time."""
+
+CONFIGURATION_ERRORS: tuple[type[Exception], ...] = (
+    import_module("triton.runtime.errors").OutOfResources,
+    import_module("triton.runtime.errors").PTXASError,
+    import_module("triton.compiler.errors").CompileTimeAssertionFailure,
+)
+"""What an autotuner takes for a configuration that cannot be had (3.6 to 3.9)."""
 
 _FP_FUSION = "TRITON_DEFAULT_FP_FUSION"
 
@@ -126,6 +139,11 @@ class LaunchCall:
         """From the positional arguments of the call; the stream and the packed metadata say nothing here."""
         x, y, z, _stream, function, _packed, launch_metadata, enter_hook, exit_hook, *arguments = values
         return cls((x, y, z), function, launch_metadata, enter_hook, exit_hook, tuple(arguments))
+
+
+def proton_library() -> Any:  # noqa: ANN401
+    """The module of Proton's functions."""
+    return cast(Any, import_module(PROTON)).proton
 
 
 def with_scratch(arguments: Sequence[_T], global_scratch: _T, profile_scratch: _T) -> tuple[_T, ...]:
@@ -276,8 +294,9 @@ _FOREIGN = (os.path.dirname(triton.__file__), "<")
 
 
 def launching_line() -> SourceLocation | None:
-    """The innermost line of the user's own code on the stack: the launch."""
-    return calling_location(*_FOREIGN)
+    """The innermost line of the user's own code on the stack, neither Triton's nor torch's: the launch."""
+    torch = sys.modules.get("torch")
+    return calling_location(*_FOREIGN, *(() if torch is None else torch.__path__))
 
 
 _shown: dict[str | tuple[str, type[Warning], int], int] = {}

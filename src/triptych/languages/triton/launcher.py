@@ -27,6 +27,7 @@ from triptych.languages.triton.internals import (
     warn_at_launch,
     with_scratch,
 )
+from triptych.languages.triton.repeats import Repeats, kind_of
 
 FIRST_TENSOR_MAP_ARCHITECTURE = 90
 """From sm_90 on Triton passes host descriptors as tensor maps."""
@@ -69,15 +70,20 @@ def make_loading(load: Callable[[Any], None]) -> Callable[[Any], None]:
     return load_once
 
 
+def _nothing() -> None:
+    """What a launch gives that is not run again."""
+
+
 class Launcher:
     """One compiled kernel's launches, called as Triton 3.6 to 3.9 call their own launchers."""
 
-    def __init__(self, source: Source, metadata: Metadata, clock: Clock) -> None:
+    def __init__(self, source: Source, metadata: Metadata, clock: Clock, repeats: Repeats) -> None:
         """Raises `UnsupportedFeature` for a kernel that Triton instrumented."""
         self._signature = source.signature
         self._plain = plain_parameters(source.signature)
         self._metadata = metadata
         self._clock = clock
+        self._repeats = repeats
         if metadata.profile_scratch_size or "gsan" in str(getattr(metadata, "instrumentation_mode", "")):
             raise UnsupportedFeature(
                 f"kernel '{metadata.name}' carries Triton's own instrumentation (Proton, GSan)",
@@ -95,11 +101,18 @@ class Launcher:
             return
         if call.enter_hook is not None:
             call.enter_hook(call.launch_metadata)
+        if self._repeats.wanted:
+            what = self, grid, kind_of(call.arguments)
+            self._repeats.run(self._metadata.name, what, lambda: self._launch(call, grid), lambda _: _nothing)
+        else:
+            self._launch(call, grid)
+        if call.exit_hook is not None:
+            call.exit_hook(call.launch_metadata)
+
+    def _launch(self, call: LaunchCall, grid: tuple[int, int, int]) -> None:
         scratch = self._scratch(grid)
         launch = self._make_launch(call.function, grid, call.arguments, scratch)
         self._run(call.function, launch, remarks_on_gaps(self._metadata.name, launch, call.arguments))
-        if call.exit_hook is not None:
-            call.exit_hook(call.launch_metadata)
 
     def _grid(self, *extents: Any) -> tuple[int, int, int]:  # noqa: ANN401  whatever the user's grid holds
         try:
@@ -153,4 +166,6 @@ class Launcher:
     def _run(self, function: Function, launch: Launch, remarks: tuple[str, ...]) -> None:
         target = f"sm_{self._metadata.target.arch}"
         program = Program.of(TRITON, function.ptx, target)
-        self._clock.add(run_launch_here(program, launch, memory(), remarks))
+        report = run_launch_here(program, launch, memory(), remarks)
+        if memory().recorder is None:  # what is recorded takes no time
+            self._clock.add(report)

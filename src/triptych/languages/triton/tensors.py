@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triptych.execution.arrays import Array
+from triptych.execution.capture import CapturedArray
 from triptych.execution.memory import memory
 
 
@@ -52,4 +53,6 @@ def tensor(array: NDArray[Any] | Array) -> TensorArray:
     For host code that calls such methods itself: `TensorDescriptor.from_tensor(tensor(x), [64, 64])`. Kernels take
     plain numpy arrays.
     """
+    if isinstance(array, CapturedArray):
+        return cast(TensorArray, array)  # it has these methods
     return np.asarray(array).view(TensorArray)

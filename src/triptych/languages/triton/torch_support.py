@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from triptych.core.handles import Handle
 from triptych.languages.after_import import AfterImport
 from triptych.languages.triton.clock import Clock
 from triptych.languages.triton.internals import interprets
+
+
+@contextmanager
+def captured_tensors() -> Generator[Callable[[Handle], Any]]:
+    """In the block tensors on `cuda` are those of a recording; what makes one that stands for an array of the plan.
+
+    torch is imported, and the driver must be active.
+    """
+    import_module("torch")
+    home = import_module(f"{__package__}.torch_cuda.capture.mode")
+    with home.capturing():
+        yield home.tensor_of
 
 
 class TorchSupport:

@@ -5,7 +5,7 @@ from triptych.neuron.isa.row import ROWS, Row
 from triptych.neuron.isa.rows import ROW_MODULES
 from triptych.neuron.isa.serialise import from_json, to_json
 from triptych.neuron.isa.trace import Instruction, Region, Tensor, Trace
-from triptych.neuron.isa.verify import find_row, verify
+from triptych.neuron.isa.verify import Verifier, find_row, verify
 
 __all__ = [
     "ROWS",
@@ -18,6 +18,7 @@ __all__ = [
     "Space",
     "Tensor",
     "Trace",
+    "Verifier",
     "find_row",
     "from_json",
     "hardware",

@@ -1,20 +1,19 @@
-"""How much of SBUF and PSUM a program holds at each instruction, and whether that fits.
+"""How much of SBUF and PSUM a program holds at each instruction.
 
-A tile lives from the first instruction that names it to the last. A kernel whose live tiles exceed the memory cannot be
-compiled; one whose live tiles fit may still need a good allocator.
+A tile lives from the first instruction that names it to the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from triptych.core.checks import COMPILER
-from triptych.core.errors import NkiLimitError
-from triptych.core.launches import Finding
-from triptych.neuron.isa.hardware import Hardware, Space
+from triptych.neuron.isa.hardware import Space
 from triptych.neuron.isa.loops import first_local, loop_ends
 from triptych.neuron.isa.trace import Instruction, Operand, Region, Tensor
+
+Part = tuple[int, int]
+"""A tensor, and one of its blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +26,11 @@ class Lifetimes:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most bytes of each partition that live tiles take, at which instruction, and which tensors those are."""
+    """The most bytes of each partition that live tiles take, at which instruction, and which tiles those are."""
 
     bytes: int
     instruction: int
-    live: tuple[int, ...]
+    live: tuple[Part, ...]
 
 
 def lifetimes(program: Sequence[Instruction]) -> Lifetimes:
@@ -67,28 +66,33 @@ def _rooted(operand: Operand, tensors: Sequence[Tensor]) -> Operand:
     return replace(operand, tensor=operand.tensor if alias is None else alias, dynamic=moved)
 
 
-Part = tuple[int, int]
-"""A tensor, and one of its blocks."""
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """When each tile of a memory is named first and last."""
+
+    first: dict[Part, int]
+    last: dict[Part, int]
 
 
-def _parts(
-    program: Sequence[Instruction], tensors: Sequence[Tensor], space: Space
-) -> tuple[dict[Part, int], dict[Part, int]]:
-    """When each block of the tensors in a memory is named first and last."""
-    first: dict[Part, int] = {}
-    last: dict[Part, int] = {}
+def tiles_of(program: Sequence[Instruction], tensors: Sequence[Tensor]) -> dict[Space, Tiles]:
+    """When each block of the tensors in SBUF and PSUM is named first and last."""
+    found = {space: Tiles({}, {}) for space in (Space.SBUF, Space.PSUM)}
+    of_tensor = [found.get(one.space) for one in tensors]
+    whole = [[(at, 0)] if one.alias is None and one.blocks == 1 else None for at, one in enumerate(tensors)]
     for index, instruction in enumerate(program):
         for region in instruction.regions():
-            if tensors[region.tensor].space is space:
-                for part in parts_of(region, tensors):
-                    first.setdefault(part, index)
-                    last[part] = index
+            tiles = of_tensor[region.tensor]
+            if tiles is not None:
+                for part in whole[region.tensor] or parts_of(region, tensors):
+                    tiles.first.setdefault(part, index)
+                    tiles.last[part] = index
     for begin, end in loop_ends(program).items():
         local = first_local(program[begin])
-        for part in last:
-            if part[0] < local and begin <= last[part] <= end:
-                first[part], last[part] = min(first[part], begin), end
-    return first, last
+        for tiles in found.values():
+            for part in tiles.last:
+                if part[0] < local and begin <= tiles.last[part] <= end:
+                    tiles.first[part], tiles.last[part] = min(tiles.first[part], begin), end
+    return found
 
 
 def parts_of(region: Region, tensors: Sequence[Tensor]) -> list[Part]:
@@ -105,74 +109,25 @@ def parts_of(region: Region, tensors: Sequence[Tensor]) -> list[Part]:
     return [(root, block) for block in range(low // size, high // size + 1)]
 
 
-def peak(program: Sequence[Instruction], tensors: Sequence[Tensor], space: Space) -> Peak:
-    """The fullest moment of an on-chip memory."""
-    first, last = _parts(program, tensors, space)
+def peak_of(tiles: Tiles, tensors: Sequence[Tensor]) -> Peak:
+    """The first of the fullest moments: tiles come where they are named first, and go behind where they are last."""
     arriving: dict[int, list[Part]] = {}
-    for part, index in first.items():
+    leaving: dict[int, list[Part]] = {}
+    for part, index in tiles.first.items():
         arriving.setdefault(index, []).append(part)
-    live: dict[Part, int] = {}
-    fullest = Peak(0, 0, ())
+        leaving.setdefault(tiles.last[part], []).append(part)
+    total, most, at = 0, 0, 0
+    left = sorted(leaving, reverse=True)
     for index in sorted(arriving):
-        live = {part: size for part, size in live.items() if last[part] >= index}
-        live |= {part: tensors[part[0]].bytes_per_partition // tensors[part[0]].blocks for part in arriving[index]}
-        total = sum(live.values())
-        if total > fullest.bytes:
-            fullest = Peak(total, index, tuple(dict.fromkeys(tensor for tensor, _ in live)))
-    return fullest
+        while left and left[-1] < index:
+            total -= sum(block_bytes(tensors[part[0]]) for part in leaving[left.pop()])
+        total += sum(block_bytes(tensors[part[0]]) for part in arriving[index])
+        if total > most:
+            most, at = total, index
+    live = (part for part, index in tiles.first.items() if index <= at <= tiles.last[part])
+    return Peak(most, at, tuple(live))
 
 
-def _shared_bytes(program: Sequence[Instruction], tensors: Sequence[Tensor]) -> Iterator[NkiLimitError]:
-    """Tiles that the author placed over each other while both are in use."""
-    lives = lifetimes(roots(tensors, program))
-    placed = sorted((one for one in lives.first if tensors[one].address is not None), key=lives.first.__getitem__)
-    for at, later in enumerate(placed):
-        for earlier in placed[:at]:
-            if lives.last[earlier] > lives.first[later] and _overlap(tensors[earlier], tensors[later]):
-                yield NkiLimitError(
-                    f"tensor `{tensors[later].name}` is placed over `{tensors[earlier].name}`, which is still in use: "
-                    f"both have byte {max(tensors[one].address or 0 for one in (earlier, later))} of a partition of "
-                    f"{tensors[later].space.value.upper()}",
-                    where=program[lives.first[later]].where,
-                    hint="choose addresses that are apart, or use the second when the first is no longer needed",
-                )
-
-
-def _overlap(first: Tensor, second: Tensor) -> bool:
-    """Whether two placed tiles have a byte in common."""
-    if first.space is not second.space:
-        return False
-    spans = [
-        ((one.start, one.start + one.partitions), (one.address or 0, (one.address or 0) + one.bytes_per_partition))
-        for one in (first, second)
-    ]
-    return all(max(a[0], b[0]) < min(a[1], b[1]) for a, b in zip(*spans, strict=True))
-
-
-def verify_capacity(
-    program: Sequence[Instruction], tensors: Sequence[Tensor], hardware: Hardware, notices: list[Finding] | None
-) -> None:
-    """Refuse a program whose live tiles exceed SBUF or PSUM, or of which two share the bytes that they were placed at.
-
-    Raises:
-        NkiLimitError: naming the line, the bytes and the largest tiles.
-    """
-    for error in _shared_bytes(program, tensors):
-        if notices is None:
-            raise error
-        notices.append(Finding.of(COMPILER, error.message, error.where))
-    limits = {Space.SBUF: hardware.sbuf_bytes_per_partition, Space.PSUM: hardware.psum_bytes_per_partition}
-    for space, limit in limits.items():
-        fullest = peak(program, tensors, space)
-        if fullest.bytes > limit:
-            largest = sorted(fullest.live, key=lambda tensor: -tensors[tensor].bytes_per_partition)[:3]
-            named = ", ".join(f"`{tensors[one].name}` ({tensors[one].bytes_per_partition} B)" for one in largest)
-            error = NkiLimitError(
-                f"{len(fullest.live)} live tiles take {fullest.bytes} bytes of each {space.value.upper()} partition; "
-                f"the limit is {limit} on {hardware.target}; the largest are {named}",
-                where=program[fullest.instruction].where,
-                hint="use smaller tiles, or let fewer of them live at the same time",
-            )
-            if notices is None:
-                raise error
-            notices.append(Finding.of(COMPILER, error.message, error.where))
+def block_bytes(tensor: Tensor) -> int:
+    """Bytes of each partition that one of its tiles takes."""
+    return tensor.bytes_per_partition // tensor.blocks

@@ -6,6 +6,7 @@ The language calls it for each instruction that it records; the machine calls it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import UnknownName
@@ -13,7 +14,7 @@ from triptych.core.launches import Finding
 from triptych.neuron.isa.dynamic import check_dynamic, statically
 from triptych.neuron.isa.hardware import Hardware, Space
 from triptych.neuron.isa.row import ROWS, OperandRule, Row, Subject
-from triptych.neuron.isa.trace import Instruction, Region, Tensor
+from triptych.neuron.isa.trace import Instruction, Pattern, Region, Tensor
 
 
 def find_row(instruction: Instruction) -> Row:
@@ -54,6 +55,89 @@ def verify(
             _check_region(subject, rule, region)
     for check in subject.row.checks:
         check(subject)
+
+
+class Verifier:
+    """Verifies the instructions of a trace; those that are like one before, but for where their tiles lie, at once."""
+
+    def __init__(
+        self, tensors: Sequence[Tensor], hardware: Hardware, generation: str, notices: list[Finding] | None = None
+    ) -> None:
+        """`tensors` may grow and change; `notices` as those of `verify`."""
+        self._tensors = tensors
+        self._hardware = hardware
+        self._generation = generation
+        self._notices = notices
+        self._known: set[object] = set()
+        self._kinds: dict[int, _Kind] = {}
+        self._reaches: dict[tuple[Pattern, bool], tuple[int, int]] = {}
+
+    def verify(self, instruction: Instruction) -> None:
+        """As `verify` does.
+
+        Raises:
+            NkiError: (and its kinds) for a broken rule.
+            UnknownName: for a name that there is not.
+            TypeError: for an attribute of a type that no language records.
+        """
+        signature = self._signature(instruction)
+        if signature in self._known:
+            return
+        told = len(self._notices or ())
+        verify(instruction, self._tensors, self._hardware, self._generation, self._notices)
+        if signature is not None and len(self._notices or ()) == told:
+            self._known.add(signature)
+
+    def _signature(self, instruction: Instruction) -> object:
+        """All that the rules look at; None where a place is known later, or lies outside of its tensor."""
+        attributes = instruction.attributes
+        found: list[object] = [instruction.operation, instruction.engine.name, *attributes, *attributes.values()]
+        found += map(type, attributes.values())  # to the rules, True is not 1
+        for name, operand in instruction.operands.items():
+            if isinstance(operand, Region):
+                place = self._place(operand)
+                if place is None:
+                    return None
+                found += (name, operand.pattern, place)
+            else:
+                found += (name, operand)
+        return tuple(found)
+
+    def _place(self, region: Region) -> tuple[object, ...] | None:
+        """What the rules look at of a tensor and of an offset in it; None where that lies outside."""
+        at, pattern = region.tensor, region.pattern
+        if region.dynamic is not None or not 0 <= at < len(self._tensors):
+            return None
+        tensor = self._tensors[at]
+        known = self._kinds.get(at)
+        if known is None or known.tensor is not tensor:
+            known = self._kinds[at] = _Kind.of(tensor)
+        row, column = divmod(region.offset, known.free) if known.on_chip else (0, region.offset)
+        reach = self._reaches.get((pattern, known.on_chip))
+        if reach is None:
+            inner = pattern[1:] if known.on_chip else pattern
+            reach = self._reaches[pattern, known.on_chip] = Region(0, 0, inner).bounds
+        if column + reach[0] < 0 or column + reach[1] >= known.free:
+            return None
+        return known.facts, row, column if known.has_banks else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the rules look at of a tensor."""
+
+    tensor: Tensor
+    facts: object
+    free: int
+    on_chip: bool
+    has_banks: bool
+    """Whether it counts where in a partition something lies."""
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> _Kind:
+        space = tensor.space
+        facts = (space.name, tensor.dtype.name, tensor.partitions, tensor.free, tensor.start, tensor.shared)
+        return cls(tensor, facts, tensor.free, space.on_chip, space is Space.PSUM)
 
 
 def _check_names(subject: Subject) -> None:

@@ -15,11 +15,14 @@ from triptych.core.handles import Handle, Storage
 from triptych.core.launches import Account, Executed, Finding, Observed
 from triptych.core.output import write_output
 from triptych.core.plan import Argument, Launch, LaunchShape, Program
+from triptych.core.touched import Touched, is_noting_touched
+from triptych.core.uncollected import uncollected
+from triptych.neuron.isa.capacity import verify_capacity
 from triptych.neuron.isa.hardware import Hardware, Space, hardware
-from triptych.neuron.isa.occupancy import peak, verify_capacity
+from triptych.neuron.isa.occupancy import peak_of, tiles_of
 from triptych.neuron.isa.serialise import from_json
 from triptych.neuron.isa.trace import Tensor, Trace
-from triptych.neuron.isa.verify import verify
+from triptych.neuron.isa.verify import Verifier
 from triptych.neuron.run.buffers import Buffer, Marks, Shadow, new_buffer, units
 from triptych.neuron.run.checks import outputcheck, timecheck
 from triptych.neuron.run.findings import Findings
@@ -63,7 +66,19 @@ def run_launch(
     steps = tuple(run.steps for run in runs)
     timecheck(findings, trace, steps)
     account = Account.of(tally.counters(_launch_counters(trace, shared)), tally.lines())
-    return Observed(account, findings.all(), Executed(_kept(program), steps))
+    touched = _touched(launch, trace, shared) if is_noting_touched() else ()
+    return Observed(account, findings.all(), Executed(_kept(program), steps), touched=touched)
+
+
+def _touched(launch: Launch, trace: Trace, shared: Mapping[int, Buffer]) -> tuple[Touched, ...]:
+    """What was loaded and stored of the storages that the arguments view."""
+    found: dict[Storage, Touched] = {}
+    for index, argument in zip(trace.arguments, launch.arguments, strict=True):
+        shadow = shared[index].shadow
+        assert isinstance(argument, Handle)
+        assert shadow is not None
+        found[argument.storage] = Touched(argument.storage, 1, shadow.loads != 0, shadow.stores != 0)
+    return tuple(found.values())
 
 
 @lru_cache(_CACHED_TRACES)
@@ -93,6 +108,11 @@ def load_trace(program: Program) -> tuple[Trace, Hardware]:
 
 @lru_cache(_CACHED_TRACES)
 def _load(text: str, target: str) -> tuple[Trace, Hardware]:
+    with uncollected():
+        return _loaded(text, target)
+
+
+def _loaded(text: str, target: str) -> tuple[Trace, Hardware]:
     trace, limits = from_json(text), hardware(target)
     if hardware(trace.target) is not limits:
         raise PlanError(f"a trace for {trace.target} in a program for {target}")
@@ -101,10 +121,11 @@ def _load(text: str, target: str) -> tuple[Trace, Hardware]:
     try:
         _check_tensors(trace, limits)
         notices: list[Finding] | None = [] if trace.lenient else None
+        verifier = Verifier(trace.tensors, limits, trace.generation, notices)
         for program in trace.programs:
             for instruction in program:
-                verify(instruction, trace.tensors, limits, trace.generation, notices)
-            verify_capacity(program, trace.tensors, limits, notices)
+                verifier.verify(instruction)
+            verify_capacity(program, trace.tensors, limits, trace.generation, notices)
     except (AssertionError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise PlanError(f"a damaged Neuron trace: {type(error).__name__}: {error}") from error
     return trace, limits
@@ -184,8 +205,9 @@ def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow, unit: 
 
 def _launch_counters(trace: Trace, shared: Mapping[int, Buffer]) -> dict[str, int]:
     shadows = {id(buffer.shadow): buffer.shadow for buffer in shared.values() if buffer.shadow is not None}
+    tiles = [tiles_of(program, trace.tensors) for program in trace.programs]
     peaks = {
-        space: max((peak(program, trace.tensors, space).bytes for program in trace.programs), default=0)
+        space: max((peak_of(one[space], trace.tensors).bytes for one in tiles), default=0)
         for space in (Space.SBUF, Space.PSUM)
     }
     return {

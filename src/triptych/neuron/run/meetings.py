@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 
 from triptych.core.errors import DeadlockError
+from triptych.core.settings import settings
 from triptych.neuron.run.program import Meeting, ProgramRun
 
 Running = Generator[Meeting, Sequence[Meeting]]
 
 
 def run_programs(runs: Sequence[ProgramRun], kernel: str, synchronise: Callable[[], None]) -> None:
-    """Run all to their end: each as far as it gets alone, in ascending order, then those that meet.
+    """Run all to their end: each as far as it gets alone, in the order of the setting, then those that meet.
 
     `synchronise` is called where all met: what was stored before is known to all.
 
@@ -20,7 +21,8 @@ def run_programs(runs: Sequence[ProgramRun], kernel: str, synchronise: Callable[
     """
     running: dict[int, Running] = {index: run.run() for index, run in enumerate(runs)}
     waiting: dict[int, Meeting] = {}
-    for index in list(running):
+    order = -1 if settings().block_order == "descending" else 1
+    for index in list(running)[::order]:
         _advance(running, waiting, index, None)
     while waiting:
         group = _group(waiting, len(runs))

@@ -100,7 +100,7 @@ def _strided(instruction: Instruction, tensors: Sequence[Tensor]) -> bool:
 def _small(strided: bool) -> Callable[[Launch], Callable[[int], float]]:
     def concerns(launch: Launch) -> Callable[[int], float]:
         transfers, instructions = _all_transfers(launch), launch.timeline.instructions
-        tensors = launch.trace.tensors
+        tensors = launch.timeline.work.tensors
         return lambda step: _wasted(transfers[step], strided=strided, instruction=instructions[step], tensors=tensors)
 
     return concerns
@@ -176,11 +176,25 @@ def _with_more_room(launch: Launch) -> float:
     return _again(launch, lambda core, _: replace(core, rooms=()))
 
 
+def _spills(launch: Launch) -> Callable[[int], float]:
+    """Transfers that save tiles and bring them back."""
+    work, schedule = launch.timeline.work, launch.timeline.schedule
+    own = [at in added for core, added in zip(work.cores, work.added, strict=True) for at in core.instructions]
+    return lambda step: schedule.end[step] - schedule.start[step] if own[step] else 0.0
+
+
+def _without_spills(launch: Launch) -> float:
+    """The kernel where SBUF holds all of its tiles."""
+    work = work_of(launch.trace, launch.steps, launch.chip, spills=False)
+    cores = [replace(one, rooms=()) for one in work.cores]
+    return max(Simulation(cores, work.machine).run().end, default=0.0)
+
+
 # The Tensor engine
 
 
 def _float32(launch: Launch) -> Callable[[int], float]:
-    timeline, tensors = launch.timeline, launch.trace.tensors
+    timeline, tensors = launch.timeline, launch.timeline.work.tensors
 
     def weigh(step: int) -> float:
         one = timeline.instructions[step]
@@ -235,7 +249,7 @@ def _evacuates(instruction: Instruction, tensors: Sequence[Tensor]) -> bool:
 
 def _moves(evacuations: bool) -> Callable[[Launch], Callable[[int], float]]:
     def concerns(launch: Launch) -> Callable[[int], float]:
-        timeline, tensors = launch.timeline, launch.trace.tensors
+        timeline, tensors = launch.timeline, launch.timeline.work.tensors
         source, target = _busiest(launch, _PSUM_ENGINES if evacuations else _ELEMENTWISE)
 
         def weigh(step: int) -> float:
@@ -301,6 +315,12 @@ RULES: Sequence[Rule] = (
         "{count} instructions wait for room in SBUF or PSUM, which tiles take for long; with room for all the kernel"
         " takes {saving} less",
         "use smaller tiles, or each for the last time earlier; the compiler would spill what does not fit",
+    ),
+    Rule(
+        _spills, _without_spills,
+        "{count} transfers save tiles to HBM and bring them back, as SBUF cannot hold all that is used again; with room"
+        " for all the kernel takes {saving} less",
+        "use a tile for the last time before the next is loaded: smaller tiles, or loops in another order",
     ),
     Rule(
         _unhidden, _without_movement,

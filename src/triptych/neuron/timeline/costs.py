@@ -27,6 +27,9 @@ RESULT_CYCLES = 60
 guide of NeuronCore-v2."""
 FLOAT32_PASSES = 4
 """Passes of a float32 product, whose rate is a quarter. Source: the architecture guides."""
+PASS_CYCLES = 64
+"""What each pass of a float32 product takes on NeuronCore-v2 beside its columns. Fitted to NKIBench's products on
+Trainium (docs/data/nkibench.json); published is that the stationary operand is loaded in the background."""
 GPSIMD_HZ = 1.2e9
 """GPSIMD's clock where its costs are published in seconds: that of NeuronCore-v3 and -v4."""
 
@@ -88,6 +91,10 @@ def _matmul(use: Use) -> float:
     return max(min(LEAST_CYCLES, use.columns("stationary")), use.columns("moving")) * _passes(use)
 
 
+def _float32_matmul(use: Use) -> float:
+    return _matmul(use) + PASS_CYCLES * FLOAT32_PASSES
+
+
 def _transpose(use: Use) -> float:
     data = use.instruction.region("data")
     return max(data.partitions, min(LEAST_CYCLES, data.free))
@@ -111,6 +118,7 @@ _N_AND_SUM = Formula("max(64, N) + 64", lambda use: max(LEAST_CYCLES, use.free) 
 _GPSIMD_N = Formula("150 + N", lambda use: GPSIMD_START + use.free)
 _MATMUL = Formula("max(min(64, M), N), 4 times that of float32", _matmul)
 _MATMUL_TRANSPOSE = Formula("2 max(min(64, M), N)", lambda use: _matmul(use) / 2)
+_FLOAT32_MATMUL = Formula(f"4 (max(min(64, M), N) + {PASS_CYCLES})", _float32_matmul)
 _TRANSPOSE = Formula("max(P, min(64, N))", _transpose)
 _TOP = Formula("4 N + K", _top)
 _LEAST = Formula("64", lambda use: LEAST_CYCLES)
@@ -147,6 +155,7 @@ _ZEROS = Condition(
     "0 of 16-bit floats", lambda use: use.instruction.operands["value"] == 0 and use.dtypes() <= _SIXTEEN_BITS
 )
 _NARROW = Condition("16- and 8-bit floats", lambda use: use.streams() <= _NARROW_FLOATS)
+_FLOAT32 = Condition("float32", lambda use: _passes(use) > 1)
 _TRANSPOSES = Condition(
     "is_transpose of float32", lambda use: bool(use.instruction.attributes.get("is_transpose")) and _passes(use) > 1
 )
@@ -184,6 +193,7 @@ RATES: Sequence[Rate] = (
     Rate(Cost.SCAN, _TWICE_N, _V226),
     Rate(Cost.AGGREGATION, _of_n("13 N / 3", lambda n: 13 * n / 3), _V226),
     Rate(Cost.MATMUL, _MATMUL_TRANSPOSE, f"{_V3}: transpose mode", (3, 4), when=_TRANSPOSES),
+    Rate(Cost.MATMUL, _FLOAT32_MATMUL, f"{_V226}; {PASS_CYCLES} cycles a pass fitted to NKIBench", (2,), when=_FLOAT32),
     Rate(Cost.MATMUL, _MATMUL, _V226),
     Rate(Cost.TRANSPOSE, _TRANSPOSE, _V226),
     Rate(Cost.SEARCH, _TOP, "nki.isa.topk of NKI 0.6"),

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from triptych.chips import NeuronChip
 from triptych.neuron.isa.hardware import Engine, Space
+from triptych.neuron.isa.occupancy import peak_of, tiles_of
 from triptych.neuron.isa.row import ROWS, Effect
-from triptych.neuron.isa.trace import Instruction, Trace
+from triptych.neuron.isa.spilling import Spilled, spilled
+from triptych.neuron.isa.trace import Instruction, Tensor, Trace
 from triptych.neuron.timeline.costs import RESULT_CYCLES, cycles_of
 from triptych.neuron.timeline.dependencies import dependencies_of
 from triptych.neuron.timeline.generations import GENERATIONS, clocks_of, generation_of
@@ -23,12 +25,18 @@ class Work:
 
     cores: tuple[CoreWork, ...]
     programs: tuple[tuple[Instruction, ...], ...]
+    tensors: tuple[Tensor, ...]
+    """Of the trace, and those of what was added."""
+    added: tuple[frozenset[int], ...]
+    """The instructions of each core that the trace has not: those that spill tiles."""
     machine: Machine
     chip: str
 
 
-def work_of(trace: Trace, steps: Sequence[Sequence[int]], chip: NeuronChip) -> Work:
+def work_of(trace: Trace, steps: Sequence[Sequence[int]], chip: NeuronChip, *, spills: bool = True) -> Work:
     """What a launch asks of the queues of a chip's cores.
+
+    Where Beta 1's compiler would spill tiles, it is done here; not so without `spills`.
 
     Args:
         trace: what was executed.
@@ -37,7 +45,16 @@ def work_of(trace: Trace, steps: Sequence[Sequence[int]], chip: NeuronChip) -> W
     """
     generation = generation_of(chip)
     clocks = clocks_of(chip)
-    cores = _cores(trace, steps)
+    capacities = {
+        Space.SBUF: chip.sbuf_bytes_per_partition - chip.sbuf_reserved_bytes_per_partition,
+        Space.PSUM: chip.psum_bytes_per_partition,
+    }
+    cores, tensors, added = list[_Core](), trace.tensors, list[frozenset[int]]()
+    for core in _cores(trace, steps):
+        fitted = _fitted(core, tensors, capacities[Space.SBUF]) if spills and trace.generation == "beta1" else None
+        cores.append(core if fitted is None else (fitted.program, range(len(fitted.program)), core[2]))
+        tensors = tensors if fitted is None else fitted.tensors
+        added.append(frozenset() if fitted is None else fitted.added)
     machine = Machine(
         {engine: RESULT_CYCLES / clock for engine, clock in clocks.items()} | {Engine.DMA: 0.0},
         chip.dma_latency_s,
@@ -46,12 +63,20 @@ def work_of(trace: Trace, steps: Sequence[Sequence[int]], chip: NeuronChip) -> W
         GENERATIONS[generation].shares_port,
     )
     programs = tuple(program for program, _, _ in cores)
-    works = tuple(_core_work(trace, *core, chip, clocks, generation) for core in cores)
-    return Work(works, programs, machine, chip.name)
+    works = tuple(_core_work(tensors, *core, capacities, chip, clocks, generation) for core in cores)
+    return Work(works, programs, tensors, tuple(added), machine, chip.name)
 
 
 _Core = tuple[tuple[Instruction, ...], Sequence[int], Mapping[int, object]]
 """The instructions of a core, the steps, and the meetings of steps."""
+
+
+def _fitted(core: _Core, tensors: tuple[Tensor, ...], capacity: int) -> Spilled | None:
+    """A core's program with what spills its tiles; None where they fit, or where that does not help."""
+    program, _, meetings = core
+    if meetings or peak_of(tiles_of(program, tensors)[Space.SBUF], tensors).bytes <= capacity:
+        return None
+    return spilled(program, tensors, capacity)
 
 
 def _cores(trace: Trace, steps: Sequence[Sequence[int]]) -> list[_Core]:
@@ -87,23 +112,19 @@ def _meetings(program: Sequence[Instruction], steps: Sequence[int]) -> dict[int,
 
 
 def _core_work(
-    trace: Trace,
+    tensors: Sequence[Tensor],
     program: Sequence[Instruction],
     steps: Sequence[int],
     meetings: Mapping[int, object],
+    capacities: dict[Space, int],
     chip: NeuronChip,
     clocks: Mapping[Engine, float],
     generation: int,
 ) -> CoreWork:
-    tensors = trace.tensors
     seconds = [
         0.0 if one.engine is Engine.DMA else cycles_of(one, tensors, generation) / clocks[one.engine] for one in program
     ]
     transfers = [transfer_of(one, tensors, chip) if one.engine is Engine.DMA else None for one in program]
-    capacities = {
-        Space.SBUF: chip.sbuf_bytes_per_partition - chip.sbuf_reserved_bytes_per_partition,
-        Space.PSUM: chip.psum_bytes_per_partition,
-    }
     return CoreWork(
         [program[at].engine for at in steps],
         [seconds[at] for at in steps],

@@ -8,6 +8,8 @@ The manual leaves the layout open; it is ours. From the lowest bit on:
     61        the phase's parity
     62 … 63   1: an object; 3: one that was invalidated; else no object (0 of cleared memory, 2 of `POISON_BYTE`)
 
+Memory that the setting `undefined_byte` fills with a byte from 0x40 to 0x7F looks like objects.
+
 An operation is an atomic one on the object (`Machine.atomic`), and both executors run what is written here for it.
 """
 

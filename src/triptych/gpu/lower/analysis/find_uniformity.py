@@ -53,23 +53,25 @@ class _Finder:
             case _:
                 return UNIFORM
 
-    def visit(self, instruction: BoundInstruction) -> bool:
-        """Joins an instruction's results into its destinations; whether anything changed."""
+    def visit(self, instruction: BoundInstruction) -> list[str]:
+        """Joins an instruction's results into its destinations; gives those that changed."""
         if not instruction.destinations:
-            return False
+            return []
         if not instruction.effect.has_meaning:  # of a reduction or a call, lanes that do not take part get nothing
-            return sum(self._join(name, VARYING) for bound in instruction.destinations for name in _targets(bound)) > 0
+            names = (name for bound in instruction.destinations for name in _targets(bound))
+            return [name for name in names if self._join(name, VARYING)]
         sources = [self.uniformity_of(bound.operand) for bound in instruction.sources]
         result = instruction.form.row.meaning(self.machine, instruction.form, *sources)
         results: Sequence[Uniformity] = (result,) if isinstance(result, Uniformity) else tuple(result)
         guard = instruction.instruction.guard
-        changed = False
+        changed: list[str] = []
         for bound, value in zip(instruction.destinations, results, strict=False):
             for name in _targets(bound):
                 kept = value if isinstance(bound.operand, Register) else mix(value)
                 if guard is not None:
                     kept = mix(kept, self.found.get(name, UNIFORM), self.found.get(guard.register.name, UNIFORM))
-                changed |= self._join(name, kept)
+                if self._join(name, kept):
+                    changed.append(name)
         return changed
 
     def _join(self, name: str, value: Uniformity) -> bool:
@@ -105,8 +107,19 @@ def find_uniformity(
     definitions = Counter(name for block in blocks for instruction in block for name in instruction.defines)
     single = frozenset(name for name, count in definitions.items() if count == 1)
     finder = _Finder(declared, warps_in_rows, varying, single)
-    changed = True
-    while changed:
-        changed = sum(finder.visit(instruction) for block in blocks for instruction in block) > 0
+    instructions = [instruction for block in blocks for instruction in block]
+    followers: dict[str, list[int]] = {}
+    for place, instruction in enumerate(instructions):
+        kept = instruction.defines if instruction.instruction.guard is not None else frozenset[str]()
+        for name in instruction.uses | kept:
+            followers.setdefault(name, []).append(place)
+    waiting = [True] * len(instructions)
+    while any(waiting):  # in rounds, of those alone for which something has changed since they were visited
+        for place, instruction in enumerate(instructions):
+            if waiting[place]:
+                waiting[place] = False
+                for name in finder.visit(instruction):
+                    for follower in followers.get(name, ()):
+                        waiting[follower] = True
     never_written = {name: UNIFORM for name in declared if name not in finder.found}
     return finder.found | never_written

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache, lru_cache
 
 from llvmlite import ir
 
@@ -19,6 +20,11 @@ str(ir.Constant(ir.ArrayType(I8, 1), bytearray(1)))
 # With its first text llvmlite fills a table, which modules that are made in several threads would see half filled.
 
 
+# Types and constants do not change, and llvmlite keeps the text of each that it has written once: the same object for
+# the same value spares it a quarter of its work.
+
+
+@cache
 def vector(element: ir.Type, lanes: int = WARP_SIZE) -> ir.VectorType:
     """A vector type."""
     return ir.VectorType(element, lanes)
@@ -33,9 +39,16 @@ class _Splat(ir.Constant):
 
 def number(kind: ir.Type, value: float) -> ir.Constant:
     """A constant; the same in every lane for a vector type."""
-    if isinstance(kind, ir.VectorType):
-        return _Splat(kind, [ir.Constant(kind.element, value)] * kind.count)
-    return ir.Constant(kind, value)
+    return _whole(kind, value) if isinstance(value, int) else _make_number(kind, value)
+
+
+def _make_number(kind: ir.Type, value: float) -> ir.Constant:
+    element = ir.Constant(kind.element if isinstance(kind, ir.VectorType) else kind, value)
+    return _Splat(kind, element) if isinstance(kind, ir.VectorType) else element
+
+
+_whole = lru_cache(maxsize=1 << 14, typed=True)(_make_number)
+"""Of integers alone: of floats, 0.0 and -0.0 are equal."""
 
 
 class _Undefined(ir.Constant):
@@ -45,16 +58,19 @@ class _Undefined(ir.Constant):
         return "undef"
 
 
+@cache
 def undefined(kind: ir.VectorType) -> ir.Constant:
     """A vector whose lanes are still to be put in."""
     return _Undefined(kind, ir.Undefined)
 
 
+@lru_cache(maxsize=1 << 14)
 def constant(value: int) -> ir.Constant:
     """An i64, which most of what generated code reckons with is: fields, addresses, counts."""
     return ir.Constant(I64, value)
 
 
+@lru_cache(maxsize=1 << 10)
 def lanes(kind: ir.Type, scale: int = 1) -> ir.Constant:
     """0, scale, 2 · scale …"""
     return ir.Constant(vector(kind), [ir.Constant(kind, i * scale) for i in range(WARP_SIZE)])
@@ -89,7 +105,7 @@ class Emitter:
 
     def offset(self, pointer: ir.Value, amount: ir.Value | int) -> ir.Value:
         """A pointer moved by bytes."""
-        index = ir.Constant(I64, amount) if isinstance(amount, int) else amount
+        index = constant(amount) if isinstance(amount, int) else amount
         return self.b.gep(pointer, [index], source_etype=I8)
 
     def field(self, record: type[Record], pointer: ir.Value, name: str) -> ir.Value:
@@ -114,10 +130,10 @@ class Emitter:
 
     def splat(self, value: ir.Value, count: int = WARP_SIZE) -> ir.Value:
         """The same value in every lane."""
-        if isinstance(value, ir.Constant) and not isinstance(value.constant, (str, list)):
+        if isinstance(value, ir.Constant) and not isinstance(value.constant, (str, list, tuple)):
             return number(vector(value.type, count), value.constant)
         kind = vector(value.type, count)
-        first = self.b.insert_element(undefined(kind), value, ir.Constant(I32, 0))
+        first = self.b.insert_element(undefined(kind), value, number(I32, 0))
         return self.b.shuffle_vector(first, undefined(kind), number(vector(I32, count), 0))
 
     def intrinsic(self, name: str, result: ir.Type, arguments: Sequence[ir.Value]) -> ir.Value:
@@ -128,9 +144,10 @@ class Emitter:
             function = ir.Function(self.module, kind, name)
         return self.b.call(function, list(arguments))
 
-    def fill(self, place: ir.Value, byte: int, size: ir.Value) -> None:
-        """One byte in `size` bytes of memory, an i64."""
-        self.intrinsic("llvm.memset.p0.i64", VOID, [place, ir.Constant(I8, byte), size, ir.Constant(I1, 0)])
+    def fill(self, place: ir.Value, byte: int | ir.Value, size: ir.Value) -> None:
+        """One byte, a number or an i8, in `size` bytes of memory, an i64."""
+        value = ir.Constant(I8, byte) if isinstance(byte, int) else byte
+        self.intrinsic("llvm.memset.p0.i64", VOID, [place, value, size, ir.Constant(I1, 0)])
 
     def clear(self, place: ir.Value, size: int) -> None:
         """Zeros in so many bytes of memory."""

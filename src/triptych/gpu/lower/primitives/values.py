@@ -175,7 +175,7 @@ class ValueMachine:
         """See `Machine`."""
         if condition.uniform and isinstance(condition.ir, ir.Constant):
             return a if condition.ir.constant else b
-        loose = all(x.loose or is_number(x) for x in (a, b))
+        loose = (a.loose or b.loose) and all(x.loose or is_number(x) for x in (a, b))
         if not loose:
             a, b = self.settled(a), self.settled(b)
         if condition.uniform and not (a.uniform and b.uniform):

@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, contextmanager
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from triptych.gpu.hardware import POISON_BYTE, WARP_SIZE
-from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, VOID, Callee, Emitter, constant, start_function
+from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.lower.primitives.emitter import I8, I32, I64, POINTER, VOID, Callee, Emitter, constant, start_function
 from triptych.gpu.lower.records import PATIENCE, Context, FaultKind, Need, Outcome, Status, Warp
 from triptych.gpu.lower.scheduling.barriers import SETTLE
-from triptych.gpu.lower.scheduling.services import at_most_fuel, record_fault
+from triptych.gpu.lower.scheduling.services import at_most_fuel, begin_charge, charge_launch, record_fault
 from triptych.gpu.lower.scheduling.turns import START_BLOCK, move_on
 
 RUN = "triptych.run"
@@ -35,12 +35,15 @@ def _build_start_block(module: ir.Module) -> None:
     context, index = e.function.args
     e.start_record(Context, context, {"block_index": index, **_coordinates(e, context, index)})
     shared, local = (e.b.inttoptr(e.load_field(Context, context, name), POINTER) for name in ("shared", "local"))
-    e.fill(shared, POISON_BYTE, e.load_field(Context, context, "shared_size"))
+    undefined = e.load_field(Context, context, "undefined_byte", I8)
+    e.fill(shared, undefined, e.load_field(Context, context, "shared_size"))
     e.fill(shared, 0, e.load_field(Context, context, "cleared_bytes"))
     watched = e.b.add(e.load_field(Context, context, "shared"), e.load_field(Context, context, "watched_warps"))
     e.fill(e.b.inttoptr(watched, POINTER), 0, e.load_field(Context, context, "watched_bytes"))
-    threads = e.b.mul(e.load_field(Context, context, "warp_count"), constant(WARP_SIZE))
-    e.fill(local, POISON_BYTE, e.b.mul(threads, e.load_field(Context, context, "local_stride")))
+    warps = e.load_field(Context, context, "warp_count")
+    threads = e.b.mul(warps, constant(WARP_SIZE))
+    e.fill(local, undefined, e.b.mul(threads, e.load_field(Context, context, "local_stride")))
+    e.add_field(Context, context, "launch_spent", warps)
     threads = e.load_field(Context, context, "threads")
     fuel = at_most_fuel(e, e.load_field(Context, context, "budget"))
     with _each_warp(e, context) as (i, warp):
@@ -52,22 +55,29 @@ def _build_start_block(module: ir.Module) -> None:
 
 
 def _coordinates(e: Emitter, context: ir.Value, index: ir.Value) -> dict[str, ir.Value]:
-    """A block's coordinates by its number: blocks are numbered cluster after cluster."""
+    """A block's coordinates by its number: blocks are numbered cluster after cluster, in the order of the launch."""
     places = {axis: e.variable(I64) for axis in "xyz"}
     size = e.load_field(Context, context, "cluster_size")
     with e.b.if_else(e.b.icmp_signed("==", size, constant(1)), likely=True) as (alone, clustered):
         with alone:
             extents = [e.load_field(Context, context, f"nctaid_{axis}") for axis in "xyz"]
-            for place, value in zip(places.values(), _split(e, index, extents), strict=True):
+            for place, value in zip(places.values(), _split(e, _ordered(e, context, index), extents), strict=True):
                 e.b.store(value, place)
         with clustered:
             parts = [e.load_field(Context, context, f"cluster_{axis}") for axis in "xyz"]
             grid = [e.load_field(Context, context, f"nctaid_{axis}") for axis in "xyz"]
             clusters = [e.b.udiv(extent, part) for extent, part in zip(grid, parts, strict=True)]
-            first, within = _split(e, e.b.udiv(index, size), clusters), _split(e, e.b.urem(index, size), parts)
+            cluster = _ordered(e, context, e.b.udiv(index, size))
+            first, within = _split(e, cluster, clusters), _split(e, e.b.urem(index, size), parts)
             for place, cluster, part, inner in zip(places.values(), first, parts, within, strict=True):
                 e.b.store(e.b.add(e.b.mul(cluster, part), inner), place)
     return {f"ctaid_{axis}": e.get(place, I64) for axis, place in places.items()}
+
+
+def _ordered(e: Emitter, context: ir.Value, cluster: ir.Value) -> ir.Value:
+    """Which of the grid's clusters, or single blocks, is that of a number in the order of the launch."""
+    distance = e.b.mul(cluster, e.load_field(Context, context, "cluster_step"))
+    return e.b.add(e.load_field(Context, context, "first_cluster"), distance)
 
 
 def _split(e: Emitter, number: ir.Value, extents: list[ir.Value]) -> list[ir.Value]:
@@ -244,7 +254,9 @@ class _Run:
         with _each_warp(e, self.context) as (_, warp):
             place = e.field(Warp, warp, "status")
             with e.when(e.b.icmp_signed("==", e.b.load(place, typ=I64), constant(Status.READY))):
+                begin_charge(e, self.context, warp)
                 need = e.intrinsic("triptych.step", I64, [self.context, warp])
+                charge_launch(e, self.context, warp)
                 with e.when(e.b.icmp_signed("!=", need, constant(Need.NOTHING)), likely=False):
                     self._return(need)
             self._count(e.b.load(place, typ=I64), waiting, ready)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from llvmlite import ir
 
 from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, VOID, Emitter, constant, start_function, vector
@@ -205,9 +207,41 @@ def _build_refuel(module: ir.Module) -> None:
         e.b.ret(ir.Constant(I32, 1))
     # The iteration that asks is one of those to come.
     e.b.store(e.b.sub(at_most_fuel(e, left), constant(1)), e.field(Warp, warp, "fuel"))
+    charge_launch(e, context, warp, place)
+    with e.when(e.b.icmp_signed("!=", e.load_field(Context, context, "fault_kind"), constant(0))):
+        e.b.ret(ir.Constant(I32, 1))
     e.b.ret(ir.Constant(I32, 0))
 
 
 def at_most_fuel(e: Emitter, iterations: ir.Value) -> ir.Value:
     """What a warp may run before it looks at the stop flag again, of the iterations that are left to it."""
     return e.b.select(e.b.icmp_signed("<", iterations, constant(FUEL)), iterations, constant(FUEL))
+
+
+def begin_charge(e: Emitter, context: ir.Value, warp: ir.Value) -> None:
+    """To be emitted where a warp begins to run: what it has run before is the launch's already."""
+    with _limited(e, context):
+        e.b.store(_iterations(e, context, warp), e.field(Context, context, "charged"))
+
+
+def charge_launch(e: Emitter, context: ir.Value, warp: ir.Value, place: ir.Value = _NONE) -> None:
+    """What the warp has run since it was last charged becomes the launch's; a fault where that is beyond the budget."""
+    with _limited(e, context):
+        iterations = _iterations(e, context, warp)
+        e.add_field(Context, context, "launch_spent", e.b.sub(iterations, e.load_field(Context, context, "charged")))
+        e.b.store(iterations, e.field(Context, context, "charged"))
+        spent, budget = (e.load_field(Context, context, name) for name in ("launch_spent", "launch_budget"))
+        with e.when(e.b.icmp_signed(">", spent, budget), likely=False):
+            record_fault(e, context, FaultKind.LAUNCH_BUDGET, place=place)
+
+
+def _limited(e: Emitter, context: ir.Value) -> AbstractContextManager[None]:
+    """Code for launches with a budget of their own."""
+    return e.when(e.b.icmp_signed("!=", e.load_field(Context, context, "launch_budget"), constant(0)), likely=False)
+
+
+def _iterations(e: Emitter, context: ir.Value, warp: ir.Value) -> ir.Value:
+    """The loop iterations that a warp has run."""
+    spent = e.load_field(Warp, warp, "spent")
+    given = at_most_fuel(e, e.b.sub(e.load_field(Context, context, "budget"), spent))
+    return e.b.sub(e.b.add(spent, given), e.load_field(Warp, warp, "fuel"))

@@ -65,8 +65,10 @@ class IsaFunction:
         self._write = write
         self._result = result
         self._legacy = legacy
-        self._current = inspect.signature(write)
-        self._beta1 = inspect.signature(legacy) if legacy is not None else _without_dst(self._current)
+        self._current = _Signature(inspect.signature(write))
+        self._beta1 = _Signature(
+            inspect.signature(legacy) if legacy is not None else _without_dst(self._current.signature)
+        )
 
     def __call__(self, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  # by the generation and the arguments
         """Record the instruction: `import nki` returns a handle of it, Beta 1's form the tile that it makes.
@@ -93,22 +95,18 @@ class IsaFunction:
         """Whether the call can only mean the destination-passing form."""
         if "dst" in kwargs:
             return True
-        current, beta1 = (_arguments(one, args, kwargs) for one in (self._current, self._beta1))
-        if current is not None and _has_its_tiles(self._current, current):
+        current, beta1 = (_arguments(one.signature, args, kwargs) for one in (self._current, self._beta1))
+        if current is not None and _has_its_tiles(self._current.signature, current):
             return True
-        if beta1 is not None and _has_its_tiles(self._beta1, beta1):
+        if beta1 is not None and _has_its_tiles(self._beta1.signature, beta1):
             return False
         return current is not None or beta1 is None  # neither fits: the error is to speak of the form that is nearer
 
-    def _bind(
-        self, signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
-    ) -> dict[str, Any]:
+    def _bind(self, signature: _Signature, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
         try:
-            bound = signature.bind(*args, **kwargs)
+            return signature.bind(args, kwargs)
         except TypeError as error:
             raise refuse(f"nisa.{self.__name__}: {error}", f"its arguments are {_names(signature)}") from None
-        bound.apply_defaults()
-        return dict(bound.arguments)
 
     def _pass_destination(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> NkiInstruction:
         return NkiInstruction(self._write(**self._bind(self._current, args, kwargs)))
@@ -121,6 +119,35 @@ class IsaFunction:
         target = self._result(tracer, bound, dtype)
         target.producer = self._write(dst=target, **bound, mask=mask)
         return target
+
+
+class _Signature:
+    """A signature that binds most calls at once, where `inspect` goes through its parameters."""
+
+    def __init__(self, signature: inspect.Signature) -> None:
+        self.signature = signature
+        self.parameters = signature.parameters
+        kinds = {one.kind for one in self.parameters.values()}
+        self._plain = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, _KEYWORD}
+        self._positional = [name for name, one in self.parameters.items() if one.kind is not _KEYWORD]
+        defaults = {name: one.default for name, one in self.parameters.items()}
+        self._defaults = {name: one for name, one in defaults.items() if one is not inspect.Parameter.empty}
+
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
+        """All arguments by name.
+
+        Raises:
+            TypeError: for arguments that the signature does not take.
+        """
+        if self._plain and len(args) <= len(self._positional):
+            given = dict(zip(self._positional, args, strict=False)) if args else {}
+            found: dict[str, Any] = {**self._defaults, **given, **kwargs}
+            once = not given or given.keys().isdisjoint(kwargs)
+            if once and found.keys() == self.parameters.keys():
+                return found
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
 
 
 def _arguments(
@@ -152,7 +179,7 @@ def _without_dst(signature: inspect.Signature) -> inspect.Signature:
     return signature.replace(parameters=[*kept, *added])
 
 
-def _names(signature: inspect.Signature) -> str:
+def _names(signature: _Signature) -> str:
     return ", ".join(name for name in signature.parameters)
 
 
@@ -197,10 +224,18 @@ _RECORDED: Mapping[str, Callable[[object, str], AttributeValue]] = {
 """How the value of an attribute is recorded, by the annotation of the argument."""
 
 
-def able_engine(row: Row, operations: Sequence[AttributeValue]) -> Engine:
+_BETA1_ON_SCALAR = frozenset({"tensor_copy", "tensor_scalar"})
+"""What Beta 1's compiler gives the Scalar engine where no engine is named and it can. Source: the engines' times in
+NKIBench's profiles of Trainium; `nl.copy` moved to the Vector engine in NKI 0.6."""
+
+
+def able_engine(row: Row, operations: Sequence[AttributeValue], generation: str) -> Engine:
     """The first of a row's engines that has all the operations; verification refuses those that none has."""
+    engines = row.engines
+    if generation == BETA1 and row.name in _BETA1_ON_SCALAR:
+        engines = (Engine.SCALAR, *engines)
     known = [ALU[name] for name in operations if isinstance(name, str) and name in ALU]
-    return next((one for one in row.engines if all(one in each.engines for each in known)), row.engines[0])
+    return next((one for one in engines if all(one in each.engines for each in known)), row.engines[0])
 
 
 def _refuse_all_but_defaults(function: str, given: Mapping[str, object], defaults: Mapping[str, object]) -> None:
@@ -234,7 +269,9 @@ def _recorder(declared: Callable[..., None]) -> Write:
                 attributes[renamed.get(one, one)] = value
         tiles = {one: operand(given[one], f"nisa.{name}: {one}") for one in operands}
         operations = [attributes.get(one) for one, kind in kinds.items() if kind.startswith("Operation")]
-        chosen = chosen_engine(given.get("engine", engine.unknown)) or able_engine(row, operations)
+        chosen = chosen_engine(given.get("engine", engine.unknown)) or able_engine(
+            row, operations, current().generation
+        )
         return current().emit(name, tiles, attributes, engine=chosen, mask=mask)
 
     masked = inspect.Parameter("mask", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="object")

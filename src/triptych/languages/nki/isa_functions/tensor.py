@@ -12,7 +12,7 @@ from triptych.languages.nki.isa_functions.enums import (
 )
 from triptych.languages.nki.isa_functions.function import instruction
 from triptych.languages.nki.isa_functions.operands import mirror, product, unsupported
-from triptych.languages.nki.tracing.indexing import refuse, whole_numbers
+from triptych.languages.nki.tracing.indexing import Cut, refuse, whole_numbers
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.tracing.tracer import current
 from triptych.neuron.isa import Engine, Space
@@ -38,12 +38,20 @@ def nc_matmul(
     `accumulate=None`: the first matmul onto an element of PSUM replaces it, the next ones add. The one-zero hints
     change the speed alone, as does the part of the array that tile_position and tile_size choose. `double_row`: tiles
     [K, 2, …] of 8-bit floats, whose second axis belongs to the contraction. `is_transpose`: moving is a permutation,
-    and the elements of stationary are moved bit for bit.
+    and the elements of stationary are moved bit for bit. A mask is one of moving: of K and N.
     """
     del is_stationary_onezero, is_moving_onezero
-    unsupported("nc_matmul", mask=mask)
     if accumulate is not None and not isinstance(accumulate, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse(f"nisa.nc_matmul: accumulate={accumulate!r}; expected True, False or None")
+    tracer = current()
+    part = tracer.cut(mask, moving.shape)
+    if part is None:
+        tracer.note_filled(dst, None)
+        return None
+    if part and perf_mode_name(perf_mode) == "double_row":
+        raise refuse("nisa.nc_matmul: mask= with double_row", "give it the parts of the tiles that are filled")
+    if part:
+        dst, stationary, moving = dst.part(_columns(part)), stationary.part(part[:1]), moving.part(part)
     operands = {"dst": dst, "stationary": stationary, "moving": moving}
     attributes: dict[str, AttributeValue] = {
         "accumulate": accumulate,
@@ -52,7 +60,14 @@ def nc_matmul(
         "tile_size": whole_numbers(tile_size, "tile_size"),
         "double_row": perf_mode_name(perf_mode) == "double_row",
     }
-    return current().emit("nc_matmul", operands, attributes)
+    recorded = tracer.emit("nc_matmul", operands, attributes)
+    tracer.note_filled(dst, _columns(part) if part else ())
+    return recorded
+
+
+def _columns(part: Cut) -> Cut:
+    """Of what a mask leaves of moving [K, N] what it leaves of the product [M, N]."""
+    return (None, *part[1:]) if any(part[1:]) else ()
 
 
 @instruction()

@@ -59,8 +59,15 @@ def full(shape: object, fill_value: object, dtype: object, buffer: object = None
     return _filled(tracer, _shape(shape), number(fill_value), dtype, _buffer(buffer), name)
 
 
-def zeros(shape: object, dtype: object, buffer: object = None, name: str = "") -> NkiTensor:
-    """A new on-chip tensor of zeros. In PSUM, under Beta 1, it begins an accumulation of matmuls, at no cost."""
+def zeros(
+    shape: object, dtype: object, buffer: object = None, name: str = "", *, lazy_initialization: bool = False
+) -> NkiTensor:
+    """A new on-chip tensor of zeros. In PSUM, under Beta 1, it begins an accumulation of matmuls, at no cost.
+
+    `lazy_initialization`, of Beta 1's compiler, asks for just that: what is added first replaces the zeros.
+    """
+    if lazy_initialization and current("nl.zeros").generation != BETA1:
+        raise refuse("nl.zeros: lazy_initialization= is Beta 1's", "drop it: the first matmul onto PSUM replaces")
     return _filled(current("nl.zeros"), _shape(shape), 0.0, dtype, _buffer(buffer), name)
 
 

@@ -295,11 +295,13 @@ def reciprocal(x: object, dtype: object = None, *, mask: object = None) -> NkiTe
 
 
 def copy(x: object, dtype: object = None, *, mask: object = None) -> NkiTensor:
-    """A copy in SBUF, by the Vector engine: how a product leaves PSUM."""
+    """A copy in SBUF: how a product leaves PSUM. By the Vector engine; before NKI 0.6, so Beta 1, by the Scalar one."""
     tracer = current("nl.copy")
     data = on_chip(x, "nl.copy")
     target = result_tile(tracer, data.shape, dtype, data.dtype)
-    tracer.emit("tensor_copy", {"dst": target, "src": data}, mask=mask)
+    floats = "i" not in data.dtype.kind and "u" not in data.dtype.kind
+    engine = Engine.SCALAR if tracer.generation == BETA1 and floats else Engine.VECTOR
+    tracer.emit("tensor_copy", {"dst": target, "src": data}, engine=engine, mask=mask)
     return target
 
 

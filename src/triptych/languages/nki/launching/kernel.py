@@ -17,6 +17,7 @@ from triptych.core.plan import Launch, Plan, Program
 from triptych.core.relocate import relocated
 from triptych.core.settings import settings
 from triptych.core.source import SourceLocation
+from triptych.core.uncollected import uncollected
 from triptych.execution.memory import memory
 from triptych.execution.run import note_stopped, run_plan_here
 from triptych.languages.calling import author_location
@@ -172,6 +173,10 @@ class Kernel:
                 raise self._refuse(f"is given a list for `{name}`, which `import nki` does not take", "pass a tuple")
 
     def _capture(self, bound: inspect.BoundArguments) -> Capture:
+        with uncollected():
+            return self._captured(bound)
+
+    def _captured(self, bound: inspect.BoundArguments) -> Capture:
         hardware = target_hardware(self.target)
         tracer = Tracer(self.name, hardware, self.generation, self.grid, self.ranks, binary=_FUNCTIONS)
         handles, inputs = self._arguments(tracer, bound)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from triptych.core.dtypes import dtype_of
+from triptych.core.dtypes import DType, dtype_of
 from triptych.core.errors import BudgetExceeded, NkiError, NkiLimitError
 from triptych.core.handles import Handle
 from triptych.core.settings import settings
@@ -43,6 +43,18 @@ class ParDim(int):
     """`nl.par_dim(n)`: marks the partition axis of a shape whose other axes in front of it are blocks."""
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the tiles of a shape and a dtype lie in a memory."""
+
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    partitions: int
+    free: int
+    blocks: int
+    dtype: DType
+
+
 @dataclass(slots=True)
 class Declarations:
     """The tensors of the trace in the making of one kernel call."""
@@ -66,6 +78,7 @@ class Declarations:
     _shared_calls: Counter[CallPath] = field(default_factory=Counter[CallPath])
     _aliases: dict[tuple[int, Dtype], int] = field(default_factory=dict[tuple[int, Dtype], int])
     _states: dict[tuple[str, Engine], int] = field(default_factory=dict[tuple[str, Engine], int])
+    _layouts: dict[object, Layout] = field(default_factory=dict[object, Layout])
     _recorded: int = 0
 
     @property
@@ -118,7 +131,7 @@ class Declarations:
             NkiError: for an on-chip tensor of one dimension.
         """
         counts = tuple(shape)
-        if any(int(count) < 1 for count in counts):
+        if min(counts, default=1) < 1:
             raise refuse(f"a tensor of shape {[int(count) for count in counts]} is empty")
         label = name or f"{buffer.name}{len(self.tensors)}"
         if buffer.space.on_chip:
@@ -133,26 +146,32 @@ class Declarations:
         return self._hbm(tuple(int(count) for count in counts), dtype, buffer, label)
 
     def _tile(self, counts: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str, zeroed: bool) -> NkiTensor:
-        shape = tuple(int(count) for count in counts)
-        marked = [axis for axis, count in enumerate(counts) if isinstance(count, ParDim)]
-        partition_axis = marked[0] if marked else 0
-        if len(shape) - partition_axis < 2:
+        axis = next((axis for axis, count in enumerate(counts) if isinstance(count, ParDim)), 0)
+        key = (counts, axis, dtype, buffer.space)
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = self._layout(tuple(int(count) for count in counts), axis, dtype, buffer, name)
+        tensor = Tensor(
+            name, buffer.space, layout.dtype, layout.partitions, layout.free, layout.shape,
+            zeroed=zeroed, blocks=layout.blocks,
+        )  # fmt: skip
+        return self._tensor(View(self._declare(tensor), 0, layout.shape, layout.steps, axis), dtype, buffer, name)
+
+    def _layout(self, shape: tuple[int, ...], axis: int, dtype: Dtype, buffer: Buffer, name: str) -> Layout:
+        """How tiles of a shape lie, whose partition axis is `axis`."""
+        if len(shape) - axis < 2:
             raise refuse(
                 f"tensor `{name}` of shape {list(shape)}: SBUF and PSUM tensors must have at least 2 dimensions "
                 "(partition-dim and free-dim)",
                 "use a shape such as (128, 1) or (1, 128)",
             )
-        self._check_tile(shape, partition_axis, dtype, buffer, name)
+        self._check_tile(shape, axis, dtype, buffer, name)
         self._check_dtype(dtype, name)
-        free = prod(shape) // shape[partition_axis]
-        others = [count for axis, count in enumerate(shape) if axis != partition_axis]
-        inner = [prod(others[axis + 1 :]) for axis in range(len(others))]
-        steps = (*inner[:partition_axis], free, *inner[partition_axis:])
-        blocks = prod(shape[:partition_axis])
-        tensor = Tensor(
-            name, buffer.space, core_dtype(dtype), shape[partition_axis], free, shape, zeroed=zeroed, blocks=blocks
-        )
-        return self._tensor(View(self._declare(tensor), 0, shape, steps, partition_axis), dtype, buffer, name)
+        free = prod(shape) // shape[axis]
+        others = [count for at, count in enumerate(shape) if at != axis]
+        inner = [prod(others[at + 1 :]) for at in range(len(others))]
+        steps = (*inner[:axis], free, *inner[axis:])
+        return Layout(shape, steps, shape[axis], free, prod(shape[:axis]), core_dtype(dtype))
 
     def _place_blocks(self, made: NkiTensor, allocation: Allocation) -> None:
         """Put the blocks of a tensor where the author wants them; all must fit, and one that is alone stays there."""
@@ -193,7 +212,7 @@ class Declarations:
                 where=author_location(),
                 hint=f"loop over tiles of at most {limit} rows",
             )
-        taken = prod(shape) // shape[partition_axis] * dtype.itemsize
+        taken = prod(shape[partition_axis + 1 :]) * dtype.itemsize  # of a block: blocks come and go
         sbuf = buffer.space is Space.SBUF
         capacity = self.hardware.sbuf_bytes_per_partition if sbuf else self.hardware.psum_bytes_per_partition
         if taken > capacity:

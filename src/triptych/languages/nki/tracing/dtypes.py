@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -35,6 +36,7 @@ float8_e4m3fn_x4: Dtype = DTYPES["x4f8e4m3fn"].numpy
 float4_e2m1fn_x4: Dtype = DTYPES["x4f4e2m1fn"].numpy
 
 
+@cache
 def dtype_name(dtype: Dtype) -> str:
     """The language's name of a dtype."""
     return dtype.name if dtype.names is None else dtype.names[0]
@@ -58,6 +60,8 @@ _BY_NAME: Mapping[str, Dtype] = {
     )
 }  # fmt: skip
 
+_KNOWN = frozenset(_BY_NAME.values())
+
 # Pairs that numpy would promote otherwise. Source: the type promotion table of the NKI reference of SDK 2.26.
 _PROMOTIONS: Mapping[frozenset[str], Dtype] = {
     frozenset({"float16", "bfloat16"}): float32,
@@ -76,6 +80,8 @@ def nki_dtype(kind: object) -> Dtype:
     Raises:
         NkiError: for a type that no NeuronCore has (float64, int64, complex …).
     """
+    if isinstance(kind, np.dtype) and kind in _KNOWN:
+        return cast("Dtype", kind)
     if isinstance(kind, str) and kind in _BY_NAME:
         return _BY_NAME[kind]
     try:
@@ -87,6 +93,7 @@ def nki_dtype(kind: object) -> Dtype:
     return dtype
 
 
+@cache
 def core_dtype(dtype: Dtype) -> DType:
     """The dtype as the machine names it."""
     try:

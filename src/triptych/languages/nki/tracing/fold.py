@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from triptych.core.errors import NkiError
-from triptych.neuron.isa import ROWS, Hardware, Instruction, Region, Tensor, verify
+from triptych.neuron.isa import ROWS, Hardware, Instruction, Region, Tensor, Verifier
 from triptych.neuron.isa.alu import gives_bits
 from triptych.neuron.isa.row import Flow
 
@@ -27,11 +27,12 @@ def fold_copies(
         if isinstance(operand, Region)
     )
     folded: list[Instruction] = []
+    verifier = Verifier(tensors, hardware, generation)
     for index, instruction in enumerate(instructions):
         joined = None
         if folded and index in copies and uses[instruction.region("src").tensor] == 2:
             joined = _join(folded[-1], instruction, tensors)
-        if joined is not None and _allowed(joined, tensors, hardware, generation):
+        if joined is not None and _allowed(joined, verifier):
             folded[-1] = joined
         else:
             folded.append(instruction)
@@ -48,14 +49,17 @@ def _join(made: Instruction, copy: Instruction, tensors: Sequence[Tensor]) -> In
     source, target = copy.region("src"), copy.region("dst")
     dtype = tensors[source.tensor].dtype
     exact = dtype == tensors[target.tensor].dtype or (dtype.name == "f32" and _computes_in_float32(made, tensors))
-    if made.operands.get("dst") != source or not exact or made.operation == "nc_matmul":
+    if made.operands.get("dst") != source or not exact:
         return None
     reads = [one for name, one in made.operands.items() if name != "dst" and isinstance(one, Region)]
     if any(one.tensor == target.tensor and one != target for one in reads):
         return None
     if any(rule.name == "dst" and rule.read for rule in ROWS[made.operation].operands):
         return None
-    return replace(made, operands={**made.operands, "dst": target}, where=copy.where)
+    attributes = made.attributes
+    if ROWS[made.operation].accumulates:  # an assignment replaces: it adds to nothing that is there
+        attributes = {**attributes, "accumulate": False}
+    return replace(made, operands={**made.operands, "dst": target}, attributes=attributes, where=copy.where)
 
 
 def _computes_in_float32(made: Instruction, tensors: Sequence[Tensor]) -> bool:
@@ -66,9 +70,9 @@ def _computes_in_float32(made: Instruction, tensors: Sequence[Tensor]) -> bool:
     return ROWS[made.operation].flow is not Flow.CONSTANT and not {"s32", "u32"} & set(read)
 
 
-def _allowed(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware, generation: str) -> bool:
+def _allowed(instruction: Instruction, verifier: Verifier) -> bool:
     try:
-        verify(instruction, tensors, hardware, generation)
+        verifier.verify(instruction)
     except NkiError:
         return False
     return True

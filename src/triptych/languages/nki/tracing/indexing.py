@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -34,6 +35,8 @@ def refuse(message: str, hint: str | None = None) -> NkiError:
 
 def whole(value: object) -> int | None:
     """A whole number of Python or numpy as an int, None for anything else (truth values too)."""
+    if type(value) is int:
+        return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         return None
     return int(cast("int", value))
@@ -96,7 +99,11 @@ def join_shapes(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
         raise refuse(f"index tiles of shapes {list(first)} and {list(second)} do not broadcast") from None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+_ONE_NEW_AXIS = ((slice(None), None), (None, slice(None)), (slice(None), None, None), (None, slice(None), None),
+                 (None, None, slice(None)))  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)  # never changed; not frozen, as kernels make several for each instruction
 class IndexTile:
     """An affine index: element (i, j, …) is offset + steps[0] * i + steps[1] * j + …
 
@@ -106,9 +113,20 @@ class IndexTile:
     shape: tuple[int, ...]
     offset: int
     steps: tuple[int, ...]
+    _views: dict[tuple[bool, ...], IndexTile] | None = None
+    """Those with new axes that were asked for: of the tiles of `nl.arange`, which are asked again and again."""
 
     def __getitem__(self, key: object) -> IndexTile:
         """A view with new axes: `[:, None]`, `[None, :]`."""
+        if self._views is None or not isinstance(key, tuple):
+            return self._with_axes(key)
+        new = tuple([one is None for one in cast("tuple[object, ...]", key)])
+        found = self._views.get(new)
+        if found is None or key not in _ONE_NEW_AXIS:
+            found = self._views[new] = self._with_axes(cast("object", key))
+        return found
+
+    def _with_axes(self, key: object) -> IndexTile:
         shape: list[int] = []
         steps: list[int] = []
         axis = 0
@@ -306,11 +324,20 @@ def _solve(offset: int, step: int, comparison: str) -> tuple[int | None, int | N
 
 def arange(*bounds: int) -> IndexTile:
     """`arange(stop)` or `arange(start, stop[, step])`: an index tile of one axis; `[:, None]` gives it a second."""
+    if all(type(one) is int for one in bounds):
+        return _known_arange(bounds)
+    return _new_arange(bounds)
+
+
+def _new_arange(bounds: tuple[int, ...]) -> IndexTile:
     numbers = whole_numbers(bounds, "nl.arange")
     values = range(*numbers) if 1 <= len(numbers) <= 3 and 0 not in numbers[2:] else range(0)
     if len(values) < 1:
         raise refuse(f"nl.arange{bounds} is empty")
-    return IndexTile((len(values),), values.start, (values.step if len(values) > 1 else 0,))
+    return IndexTile((len(values),), values.start, (values.step if len(values) > 1 else 0,), {})
+
+
+_known_arange = lru_cache(1024)(_new_arange)
 
 
 class Grid(tuple[IndexTile, ...]):

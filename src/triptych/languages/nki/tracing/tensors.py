@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from triptych.core.errors import UnknownNkiName
 from triptych.languages.calling import author_location
 from triptych.languages.nki.tracing.buffers import Buffer, sbuf
 from triptych.languages.nki.tracing.dtypes import Dtype, nki_dtype
-from triptych.languages.nki.tracing.indexing import Ds, IndexTile, join_shapes, refuse, whole
+from triptych.languages.nki.tracing.indexing import Cut, Ds, IndexTile, join_shapes, refuse, whole
 from triptych.languages.nki.tracing.operators import STEERING, TileOperators
+from triptych.languages.nki.tracing.quick_views import sliced, tiled
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.tensor_views import TensorViews
 from triptych.languages.nki.tracing.views import AxisRange, View, expand_index, out_of_bounds, slice_of
@@ -172,6 +173,12 @@ class NkiTensor(TileOperators, TensorViews):
             writable=self.writable if writable is None else writable and self.writable,
         )
 
+    def part(self, cut: Cut) -> NkiTensor:
+        """The view of what a mask leaves of the leading axes."""
+        made = self.with_view(self.elements.cut(cut))
+        made.producer = self.producer
+        return made
+
     def __getitem__(self, key: object) -> NkiTensor:
         """A view: by whole numbers, slices, `nl.ds` and `...`, or by index tiles (`nl.arange`, `nl.mgrid`).
 
@@ -179,7 +186,15 @@ class NkiTensor(TileOperators, TensorViews):
             NkiLimitError: for an index outside the tensor.
             NkiError: for an index that NKI does not take.
         """
-        keys = expand_index(key, self.ndim, self.name)
+        view = self._view
+        known = cast("tuple[object, ...]", key) if isinstance(key, tuple) else ()
+        if known and view.dynamic is None and not view.ranges and view.tensor not in self._tracer.accumulated:
+            found = sliced(view, known)
+            if found is None and (found := tiled(view, known)) is not None:
+                self._tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
+            if found is not None:
+                return self.with_view(found)
+        keys = expand_index(known or cast("object", key), self.ndim, self.name)
         if any(isinstance(one, IndexTile) or (isinstance(one, NkiTensor) and one.moves is not None) for one in keys):
             self._tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
             return self.with_view(self._by_tiles(keys))

@@ -22,10 +22,9 @@ from triptych.languages.nki.tracing.loops import Loops
 from triptych.languages.nki.tracing.operators import COMPARISONS, OPERATORS, STEERING
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.spinning import stopped_where_it_spins
-from triptych.languages.nki.tracing.tensor_views import whole_region
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.neuron.isa import ROWS, Engine, Instruction, Region, Space, Trace, verify
-from triptych.neuron.isa.occupancy import verify_capacity
+from triptych.neuron.isa import ROWS, Engine, Instruction, Region, Space, Trace, Verifier
+from triptych.neuron.isa.capacity import verify_capacity
 from triptych.neuron.isa.row import OperandRule, Row
 from triptych.neuron.isa.trace import AttributeValue, Operand
 
@@ -47,6 +46,8 @@ class Tracer(Declarations):
     """What AWS's compiler refuses and its simulator does not, where that is accepted; None: it is refused."""
     accumulated: set[int] = field(default_factory=set[int])
     """The products that `+=` sent elsewhere: nothing writes them any more."""
+    masked: dict[int, Cut | None] = field(default_factory=dict[int, Cut | None])
+    """The part that a mask let an instruction fill of the tile that it made; None for nothing."""
     _legacy: dict[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
     loops: Loops = field(default_factory=Loops)
     """Beta 1's unrolled loops."""
@@ -55,6 +56,11 @@ class Tracer(Declarations):
     _names: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
     _reset: set[tuple[int, Engine]] = field(default_factory=set[tuple[int, Engine]])
     _assignments: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    _verifier: Verifier = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Instructions are verified as they are recorded."""
+        self._verifier = Verifier(self.tensors, self.hardware, self.generation, self.notices)
 
     @property
     def instructions(self) -> list[Instruction]:
@@ -104,6 +110,7 @@ class Tracer(Declarations):
         """
         row = ROWS[operation]
         box = self._box(mask, row, operands)
+        self.note_filled(operands.get("dst"), box)
         if box is None:
             return None
         chosen = engine or row.engines[0]
@@ -119,11 +126,28 @@ class Tracer(Declarations):
         filled = {name: rule.default for name, rule in row.attributes.items()} | dict(attributes or {})
         self._add_state(row, chosen, regions, filled)
         instruction = Instruction(operation, chosen, regions, filled, author_location())
-        verify(instruction, self.tensors, self.hardware, self.generation, self.notices)
+        self._verifier.verify(instruction)
         self._count()
         self.instructions.append(instruction)
-        self.loops.record(self.program, len(self.instructions) - 1)
+        self.loops.record(self.program)
         return len(self.instructions) - 1
+
+    def note_filled(self, made: object, part: Cut | None) -> None:
+        """An instruction filled a part of a tile; a tile that is filled twice counts as whole."""
+        if not isinstance(made, NkiTensor):
+            return
+        tensor = made.elements.tensor
+        if part == () or tensor in self.masked:
+            self.masked.pop(tensor, None)
+        else:
+            self.masked[tensor] = part
+
+    def _filled(self, target: NkiTensor, value: NkiTensor) -> tuple[NkiTensor, NkiTensor] | None:
+        """Target and value where the value was filled: what a mask leaves out is not copied; None for nothing."""
+        part = self.masked.get(value.elements.tensor, ()) if self.masked and value.whole else ()
+        if part is None:
+            return None
+        return (target.part(part), value.part(part)) if part else (target, value)
 
     def _box(self, mask: object, row: Row, operands: Mapping[str, TileOrNumber | None]) -> Cut | None:
         """The part of the largest operand that a mask lets through: () for all of it, None for nothing.
@@ -167,7 +191,7 @@ class Tracer(Declarations):
                 f"it is dimension {view.partition_axis} of the shape {list(view.shape)}",
                 "index the block dimensions in front of it",
             )
-        return replace(whole_region(view), dynamic=view.dynamic)
+        return Region(view.tensor, view.offset, tuple(zip(view.steps, view.shape, strict=True)), view.dynamic)
 
     def _add_state(
         self, row: Row, engine: Engine, regions: dict[str, Operand], attributes: Mapping[str, AttributeValue]
@@ -198,7 +222,7 @@ class Tracer(Declarations):
 
     def assign(self, target: NkiTensor, value: object) -> None:
         """`target[…] = value`."""
-        if isinstance(value, NkiTensor) and value.tracer is self and value.elements == target.elements:
+        if isinstance(value, NkiTensor) and value.tracer is self and value.elements.names(target.elements):
             return  # what `target[…] += value` leaves behind
         self.note_legacy("assignment to a tile by []")
         if isinstance(value, NkiTensor):
@@ -206,9 +230,12 @@ class Tracer(Declarations):
                 raise refuse(
                     f"`{target.name}[…] = …` moves data between memories", "use nl.load, nl.store or nisa.dma_copy"
                 )
-            source = value if value.shape == target.shape else value.broadcast_to(target.shape)
-            self.emit("tensor_copy", {"dst": target, "src": source})
-            self._assignments.add((self.program, len(self.instructions) - 1))
+            filled = self._filled(target, value if value.shape == target.shape else value.broadcast_to(target.shape))
+            if filled is not None:
+                self.emit("tensor_copy", {"dst": filled[0], "src": filled[1]})
+                self._assignments.add((self.program, len(self.instructions) - 1))
+                if self.loops.reduces(value):
+                    self.loops.exempt(self.program, [len(self.instructions) - 1])
         elif isinstance(value, int | float) or whole(value) is not None:
             self.emit("memset", {"dst": target, "value": number(value)})
         else:
@@ -216,17 +243,24 @@ class Tracer(Declarations):
 
     def accumulate(self, target: NkiTensor, value: object) -> NkiTensor:
         """`target += value`: a matmul's product goes straight to PSUM; anything else is an addition."""
+        whole_target = target
+        if isinstance(value, NkiTensor) and target.shape == value.shape:
+            filled = self._filled(target, value)
+            if filled is None:
+                return target
+            target, value = filled
         if isinstance(value, NkiTensor) and target.buffer.space is Space.PSUM and self._is_last_matmul(value):
             self.note_legacy("psum += nisa.nc_matmul(…)")
             last = self.instructions[-1]
             dst = next(rule for rule in ROWS[last.operation].operands if rule.name == "dst")
             operands = {**last.operands, "dst": self._region(target, (), dst)}
             accumulating = replace(last, operands=operands, attributes={**last.attributes, "accumulate": None})
-            verify(accumulating, self.tensors, self.hardware, self.generation, self.notices)
+            self._verifier.verify(accumulating)
             self.instructions[-1] = accumulating
             self.accumulated.add(value.elements.tensor)
-            return target
-        return self.operate("+", target, value, into=target)
+        else:
+            self.operate("+", target, value, into=target)
+        return whole_target
 
     def _is_last_matmul(self, value: NkiTensor) -> bool:
         at = value.producer
@@ -257,9 +291,11 @@ class Tracer(Declarations):
             NkiLimitError: where the live tiles exceed a memory.
             NkiError: for an output that no instruction writes.
         """
+        for index, program in enumerate(self.programs):
+            self.loops.check(index, program, self.tensors)
         programs = tuple(self._folded(index) for index in range(len(self.programs)))
         for program in programs:
-            verify_capacity(program, self.tensors, self.hardware, self.notices)
+            verify_capacity(program, self.tensors, self.hardware, self.generation, self.notices)
         self._check_outputs(programs, outputs)
         return Trace(
             self.kernel,

@@ -34,6 +34,12 @@ class View:
     dynamic: Dynamic | None = None
     """Where it is moved by indices that are known only when the trace runs."""
 
+    def names(self, other: View) -> bool:
+        """Whether both are the same elements in the same order, at places that are known."""
+        known = self.dynamic is None and other.dynamic is None
+        mine, theirs = ((one.tensor, one.offset, one.shape, one.steps) for one in (self, other))
+        return known and mine == theirs
+
     def cut(self, cut: Cut) -> View:
         """The part that a mask leaves of the leading axes; axes of one element stand for the whole axis."""
         offset, shape = self.offset, list(self.shape)

@@ -21,7 +21,10 @@ class CublasLt:
 
     def matmul(self, a: Any, b: Any, c: Any) -> None:
         """`c = a @ b.T`, of shapes (m, k), (n, k) and (m, n)."""
-        c.copy_(_product(a, b, c.dtype))
+        if a.dtype == b.dtype == c.dtype:
+            torch.mm(a, b.T, out=c)
+        else:
+            c.copy_(_product(a, b, c.dtype))
 
     def gemm(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
         """`d = alpha * a @ b.T + beta * c`, summed in f32 and then rounded."""

@@ -14,6 +14,7 @@ from triptych.languages.triton.clock import Clock
 from triptych.languages.triton.internals import libraries
 from triptych.languages.triton.replacement import Replacement
 from triptych.languages.triton.torch_cuda.cublas import CublasLt
+from triptych.languages.triton.torch_cuda.generators import DeviceGenerator
 from triptych.languages.triton.torch_cuda.marks import is_cuda, is_marked, mark_new, tensors_in
 from triptych.languages.triton.torch_cuda.mode import enter, in_force, leave
 from triptych.languages.triton.torch_cuda.module import accelerator_functions, functions, nvtx_functions
@@ -103,10 +104,10 @@ def _make_start(start: Callable[[Thread], None]) -> Callable[[Thread], None]:
 
 
 def _generator_class(original: Any) -> Any:
-    """`torch.Generator`, of which one for the device is one of the host."""
+    """`torch.Generator`, of which one for the device is a `DeviceGenerator`."""
 
     def new(_: object, device: object = "cpu") -> Any:
-        return original(checked(device) if is_cuda(device) else device)
+        return DeviceGenerator(original(checked(device))) if is_cuda(device) else original(device)
 
     def is_instance(_: object, value: object) -> bool:
         return isinstance(value, original)

@@ -15,12 +15,15 @@ from triptych.core.errors import UnsupportedFeature
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.languages.triton.clock import Clock
 from triptych.languages.triton.devices import Device, device_in_force
+from triptych.languages.triton.torch_cuda.generators import DeviceGenerator
 from triptych.languages.triton.torch_cuda.marks import DEVICE, usage
 from triptych.languages.triton.torch_cuda.rules import checked
 from triptych.languages.triton.torch_cuda.streams import Stream, event_class
 
 torch: Any = import_module("torch")
 _index_of: Any = import_module("torch.cuda._utils")._get_device_index
+_generator = DeviceGenerator(torch.default_generator)
+"""The device draws from the host's default generator."""
 
 SHARED_BYTES_BY_DEFAULT = 48 << 10
 """What a block may use of shared memory without opting in: CUDA C++ Programming Guide, technical specifications."""
@@ -146,13 +149,9 @@ def _range(message: str, *_arguments: object, **_options: object) -> Generator[N
     yield
 
 
-def _state_of_each() -> list[Any]:
-    return [torch.default_generator.get_state()]
-
-
 def _set_state(state: Any, device: object = None) -> None:
     _check(device)
-    torch.default_generator.set_state(state)
+    _generator.set_state(state)
 
 
 def _set_state_of_each(states: Sequence[Any]) -> None:
@@ -160,8 +159,7 @@ def _set_state_of_each(states: Sequence[Any]) -> None:
 
 
 def _manual_seed(seed: int) -> None:
-    """The device draws from the host's generator."""
-    torch.default_generator.manual_seed(int(seed))
+    _generator.manual_seed(seed)
 
 
 def _free_and_total(device: object = None) -> tuple[int, int]:
@@ -179,7 +177,7 @@ def _memory_stats(device: object = None) -> dict[str, int]:
 
 def functions(clock: Clock) -> Mapping[str, object]:
     """What stands in `torch.cuda`, by name; events on `clock`."""
-    stream, generator = Stream(), torch.default_generator
+    stream = Stream()
     allocated, peak = _of_device(lambda: usage.allocated), _of_device(lambda: usage.peak)
     table: dict[str, object] = {
         "is_available": _constant(True),
@@ -213,14 +211,14 @@ def functions(clock: Clock) -> Mapping[str, object]:
         "make_graphed_callables": _unsupported("torch.cuda.make_graphed_callables"),
         "manual_seed": _manual_seed,
         "manual_seed_all": _manual_seed,
-        "seed": generator.seed,
-        "seed_all": generator.seed,
-        "initial_seed": generator.initial_seed,
-        "get_rng_state": _of_device(generator.get_state),
-        "get_rng_state_all": _state_of_each,
+        "seed": _generator.seed,
+        "seed_all": _generator.seed,
+        "initial_seed": _generator.initial_seed,
+        "get_rng_state": _of_device(_generator.get_state),
+        "get_rng_state_all": lambda: [_generator.get_state()],
         "set_rng_state": _set_state,
         "set_rng_state_all": _set_state_of_each,
-        "default_generators": (generator,),
+        "default_generators": (_generator,),
         "empty_cache": _constant(None),
         "memory_allocated": allocated,
         "max_memory_allocated": peak,

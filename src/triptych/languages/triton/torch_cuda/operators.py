@@ -11,8 +11,9 @@ bound, as the roofline of a kernel is.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from threading import local
 from typing import Any, cast
@@ -20,8 +21,10 @@ from typing import Any, cast
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from triptych.chips import GpuChip
+from triptych.languages.triton.clock import ticks_of
 from triptych.languages.triton.devices import device_in_force
 from triptych.languages.triton.driver import simulated_driver
+from triptych.languages.triton.repeats import kind_of
 from triptych.languages.triton.torch_cuda.marks import storage_of, tensors_in
 
 torch: Any = import_module("torch")
@@ -69,6 +72,13 @@ _HALVES = (torch.float16, torch.bfloat16)
 _state = local()
 
 
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """In place of a result that is one of the operator's inputs."""
+
+    place: int
+
+
 class _Operators(TorchDispatchMode):
     """Sees each operator that runs in it, those of a backward pass too."""
 
@@ -76,6 +86,17 @@ class _Operators(TorchDispatchMode):
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        repeats = simulated_driver.repeats
+        if not repeats.wanted or func.overloadpacket not in _formulas:  # comparisons must be true
+            return self._run(func, args, kwargs)
+        inputs = (*args, *kwargs.values())
+        what = func, kind_of(args), *((name, kind_of(value)) for name, value in kwargs.items())
+        result = repeats.run(
+            str(func.overloadpacket), what, lambda: self._run(func, args, kwargs), lambda result: _again(inputs, result)
+        )
+        return inputs[result.place] if isinstance(result, _Input) else result
+
+    def _run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if func in _OF_GPUS:
             *factors, out_dtype = args
             result, args = product(func, factors, out_dtype, kwargs), tuple(factors)
@@ -84,14 +105,16 @@ class _Operators(TorchDispatchMode):
         else:
             result = func(*args, **kwargs)
         if simulated_driver.clock.running:
-            simulated_driver.clock.advance(seconds_of(func, args, kwargs, result, device_in_force().chip))
+            seconds = seconds_of(func, args, kwargs, result, device_in_force().chip)
+            if seconds:
+                simulated_driver.clock.advance(ticks_of(seconds), str(func.overloadpacket))
         return result
 
 
 @contextmanager
 def operators_of(function: object) -> Generator[None]:
     """Operators inside the `with` block, where `function` of torch runs, are those of the device."""
-    wanted = simulated_driver.clock.running or function in _WITH_SUMS
+    wanted = simulated_driver.clock.running or function in _WITH_SUMS or simulated_driver.repeats.wanted
     if not wanted or getattr(_state, "inside", False):
         yield
         return
@@ -101,6 +124,21 @@ def operators_of(function: object) -> Generator[None]:
             yield
     finally:
         _state.inside = False
+
+
+def _again(inputs: tuple[Any, ...], result: Any) -> Callable[[], Any] | None:
+    """What gives a tensor like one of its own memory that an operator has made, or says which input it gave back.
+
+    None for any other result.
+    """
+    same = next((place for place, one in enumerate(inputs) if one is result), None)
+    if same is not None:
+        return lambda: _Input(same)
+    storages = {id(storage_of(one)) for one in tensors_in(inputs)}
+    if not isinstance(result, torch.Tensor) or storage_of(result) is None or id(storage_of(result)) in storages:
+        return None
+    shape, strides, dtype = result.shape, result.stride(), result.dtype
+    return lambda: _aten.empty_strided(shape, strides, dtype=dtype)
 
 
 def in_f32(operator: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
@@ -139,7 +177,8 @@ def seconds_of(
 ) -> float:
     """Modelled seconds of one operator of torch's (`torch.ops.aten…`) that gave `result`."""
     packet = operator.overloadpacket
-    inputs, outputs = [*tensors_in(arguments), *tensors_in(keywords)], [*tensors_in(result)]
+    read = {name: value for name, value in keywords.items() if name != "out"}
+    inputs, outputs = [*tensors_in(arguments), *tensors_in(read)], [*tensors_in(result)]
     if packet in _FREE or _is_view(operator, inputs, outputs):
         return 0.0
     moved = _bytes_of(_read_of(packet.__name__, inputs)) + _bytes_of(outputs)

@@ -12,6 +12,7 @@ from typing import Any
 
 from triptych.core.errors import UsageError
 from triptych.execution.memory import memory
+from triptych.languages.triton.torch_cuda.generators import DeviceGenerator
 from triptych.languages.triton.torch_cuda.marks import DEVICE, HOST, is_cuda, is_marked, mark, mark_new, tensors_in
 from triptych.languages.triton.torch_cuda.operators import operators_of
 
@@ -36,6 +37,8 @@ def ordinary(function: Any, arguments: Arguments, keywords: Keywords) -> Any:
         on_device = any(map(is_marked, inputs))
     elif on_device := is_cuda(asked):
         keywords = {**keywords, "device": checked(asked)}
+    if isinstance(keywords.get("generator"), DeviceGenerator):
+        keywords = {**keywords, "generator": keywords["generator"].host}
     if keywords.get("pin_memory"):  # nothing is to be gained by it
         keywords = {**keywords, "pin_memory": False}
     if not on_device:

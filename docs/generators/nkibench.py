@@ -1,0 +1,105 @@
+"""The part of the page of coverage that is about NKIBench's kernels, from `docs/data/nkibench.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NotRequired, TypedDict
+
+from generators.markdown import table
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "nkibench.json"
+
+_HEAD = """\
+## NKIBench
+
+NKIBench (zhang677/AccelOpt, commit {version}) has {all} kernels in Beta 1's language, references
+for them, and times measured on Trainium. `docs/record_nkibench.py` traces them, simulates their
+[timelines](timeline.md) and runs them on random inputs, in float32; nothing of theirs is part of this repository.
+{total} are recorded. *Error* is the length of the difference from the reference by the reference's: NKIBench accepts
+2e-5. {unrun}
+
+Published and modelled times differ by {error:.0%} in the median of these; the ranks correlate to {rank:.2f}. One
+constant was fitted, the {cycles} cycles of a float32 product's pass: chosen by all other kernels, out of
+{choices}, it is {chosen} for each kernel, and the median error of the left-out ones {left_out:.0%}.
+
+"""
+
+
+class _Kernel(TypedDict):
+    values: Mapping[str, int]
+    published_ms: float
+    modelled_ms: float
+    by_pass_cycles: Mapping[str, float]
+    instructions: int
+    busiest: str
+    error: NotRequired[float]
+
+
+class _Data(TypedDict):
+    version: str
+    total: int
+    kernels: Mapping[str, _Kernel]
+
+
+def section() -> str:
+    """The section's Markdown."""
+    data: _Data = json.loads(DATA.read_text(encoding="utf-8"))
+    kernels = data["kernels"]
+    fits = list(next(iter(kernels.values()))["by_pass_cycles"])
+    used = next(
+        fit for fit in fits if all(one["by_pass_cycles"][fit] == one["modelled_ms"] for one in kernels.values())
+    )
+    chosen = {name: _chosen({key: one for key, one in kernels.items() if key != name}, fits) for name in kernels}
+    unrun = [name for name, one in kernels.items() if "error" not in one]
+    head = _HEAD.format(
+        version=data["version"][:7],
+        all=data["total"],
+        total=len(kernels),
+        unrun=f"Of these only the times are: {', '.join(unrun)}." if unrun else "",
+        error=median(_off(one, used) for one in kernels.values()),
+        rank=_rank_correlation(
+            [one["published_ms"] for one in kernels.values()], [one["modelled_ms"] for one in kernels.values()]
+        ),
+        cycles=used,
+        choices=", ".join(fits),
+        chosen=" or ".join(sorted(set(chosen.values()), key=int)),
+        left_out=median(_off(one, chosen[name]) for name, one in kernels.items()),
+    )
+    rows = [_cells(name, one) for name, one in sorted(kernels.items())]
+    return head + table(
+        ("kernel", "sizes", "instructions", "error", "published", "timeline", "", "busiest engine"), rows
+    )
+
+
+def _off(kernel: _Kernel, fit: str) -> float:
+    return abs(kernel["by_pass_cycles"][fit] / kernel["published_ms"] - 1)
+
+
+def _chosen(kernels: Mapping[str, _Kernel], fits: Sequence[str]) -> str:
+    """The fit with which these kernels' median error is least."""
+    return min(fits, key=lambda fit: median(_off(one, fit) for one in kernels.values()))
+
+
+def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Spearman's, of values that differ."""
+    ranks = [[sorted(values).index(one) for one in values] for values in (first, second)]
+    count = len(first)
+    apart = sum((one - other) ** 2 for one, other in zip(*ranks, strict=True))
+    return 1 - 6 * apart / (count * (count**2 - 1))
+
+
+def _cells(name: str, kernel: _Kernel) -> tuple[str, ...]:
+    off = kernel["modelled_ms"] / kernel["published_ms"] - 1
+    return (
+        name.replace("_", " "),
+        ", ".join(f"{key} {value}" for key, value in kernel["values"].items()),
+        f"{kernel['instructions']:,}".replace(",", " "),
+        f"{kernel['error']:.0e}" if "error" in kernel else "",
+        f"{kernel['published_ms']:.3g} ms",
+        f"{kernel['modelled_ms']:.3g} ms",
+        f"{off:+.0%}".replace("-", "−"),
+        kernel["busiest"],
+    )

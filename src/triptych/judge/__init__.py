@@ -1,0 +1,86 @@
+"""The judge: is a candidate right, did it do the work, how near is it to the hardware's limit.
+
+`reasons.py` is the table of why candidates do not pass, `scoring.py` the way from a candidate to its score,
+`rewards.py` the reward. A candidate's code runs in sandboxes alone; these import a part of this package, so each name
+is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from triptych.judge.api import reward, score
+    from triptych.judge.batch import Progress, Results, candidates_in, score_all
+    from triptych.judge.candidate import Candidate, Task, default_sizes, task
+    from triptych.judge.certificate import Certificate
+    from triptych.judge.pool import Pool
+    from triptych.judge.reasons import OUTCOMES, REASONS, Outcome, ReasonRow
+    from triptych.judge.rewards import Time
+    from triptych.judge.scoring import Components, Score
+    from triptych.judge.verdict import (
+        Cheated,
+        Counterexample,
+        Crashed,
+        Invalid,
+        Passed,
+        Reason,
+        TimedOut,
+        Verdict,
+        Wrong,
+    )
+
+__all__ = [
+    "OUTCOMES",
+    "REASONS",
+    "Candidate",
+    "Certificate",
+    "Cheated",
+    "Components",
+    "Counterexample",
+    "Crashed",
+    "Invalid",
+    "Outcome",
+    "Passed",
+    "Pool",
+    "Progress",
+    "Reason",
+    "ReasonRow",
+    "Results",
+    "Score",
+    "Task",
+    "Time",
+    "TimedOut",
+    "Verdict",
+    "Wrong",
+    "candidates_in",
+    "default_sizes",
+    "reward",
+    "score",
+    "score_all",
+    "task",
+]
+
+_ORIGINS = {
+    "api": "reward score",
+    "batch": "Progress Results candidates_in score_all",
+    "candidate": "Candidate Task default_sizes task",
+    "certificate": "Certificate",
+    "pool": "Pool",
+    "reasons": "OUTCOMES REASONS Outcome ReasonRow",
+    "rewards": "Time",
+    "scoring": "Components Score",
+    "verdict": "Cheated Counterexample Crashed Invalid Passed Reason TimedOut Verdict Wrong",
+}
+_NAMES = {name: origin for origin, names in _ORIGINS.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # a type checker reads the imports above, and finds misspelt names
+
+    def __getattr__(name: str) -> object:
+        """The name, imported now; from then on it is an ordinary attribute."""
+        if name not in _NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
+        return value
