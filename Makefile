@@ -32,7 +32,7 @@ lint: $(VENV)/.develop
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.develop
-	$(BIN)/pyright --threads 2
+	$(BIN)/pyright
 
 imports: $(VENV)/.develop
 	$(BIN)/lint-imports
