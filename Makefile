@@ -25,7 +25,9 @@ $(VENV)/.develop: $(VENV)/.package
 demo: venv
 	$(BIN)/triptych demo
 
-test: lint types imports unit
+# Types are checked, by one process, while the tests run.
+test: lint imports
+	$(MAKE) --no-print-directory -j 2 types unit
 
 lint: $(VENV)/.develop
 	$(BIN)/ruff check .

@@ -24,6 +24,7 @@ import memory_growth
 import sgemm
 import tensor_products
 import vec_add
+import verdicts
 from harness import Benchmark, BenchmarkError, Figure, Of, Verdict
 from machine import Busyness, busyness_between, commit, describe_machine, versions
 
@@ -39,6 +40,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "vec_add": vec_add.measure,
     "sgemm": sgemm.measure,
     "tensor_products": tensor_products.measure,
+    "verdicts": verdicts.measure,
 }
 STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.INFORMATIVE: "dim", Verdict.NOT_JUDGED: "dim"}
 
@@ -135,7 +137,7 @@ def _target(figure: Figure) -> str:
 
 PIPE_COLUMNS = 190
 SCALES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"))
-UNSCALED = ("GFLOP/s", "MB", "µs")
+UNSCALED = ("GFLOP/s", "MB", "µs", "verdicts/h")
 
 
 def quantity(value: float, unit: str) -> str:

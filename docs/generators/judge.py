@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from generators.markdown import code, table
 from triptych.judge import OUTCOMES, REASONS
+from triptych.judge.execution.request import BUDGET, LAUNCH_BUDGET
 from triptych.judge.formats.table import FORMATS
-from triptych.judge.runs import BUDGET, LAUNCH_BUDGET
-from triptych.judge.trials import ORDINARY_SEEDS
+from triptych.judge.verification.trials import ORDINARY_SEEDS
 from triptych.operators import OPERATORS
 
 _HEAD = """\
@@ -57,7 +57,9 @@ wrong; there a launch takes longest, so that nearly all solutions come near the 
 kernel from a bad one, name a size with work in it.
 
 A folder is a batch: `triptych score FOLDER --operator OP --workers 4 --out scores.jsonl` writes a line a candidate,
-each as soon as it is there, and goes on where it ended, whatever ended it.
+each as soon as it is there, and goes on where it ended, whatever ended it. Where the judge itself fails on a candidate,
+its line has the reason `judge_error`, the others are judged, the exit status is 2, and the same command tries it again:
+of lines with the same `solution.key` the last one counts.
 
 <!-- not run: it judges what is judged above -->
 ```text

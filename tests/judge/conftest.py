@@ -10,7 +10,7 @@ import pytest
 
 from triptych import judge
 
-sys.path.insert(0, str(Path(__file__).parent))  # the tests share `plans.py` and `candidates.py`, which are no tests
+sys.path.insert(0, str(Path(__file__).parent))  # what tests share: `plans.py`, `vec_add_sources.py`
 
 
 @pytest.fixture(scope="session")

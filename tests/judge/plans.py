@@ -12,11 +12,11 @@ from triptych.core.plan import Plan
 from triptych.core.settings import scope
 from triptych.execution.capture import recording
 from triptych.judge.candidate import Task, task
-from triptych.judge.execute import execute_task
-from triptych.judge.executor import read_reply
-from triptych.judge.runs import Execution, ExecutionRequest
-from triptych.judge.size_judge import Seen, SizeJudge, SizeJudged
+from triptych.judge.execution.inside import execute_task
+from triptych.judge.execution.outside import read_reply
+from triptych.judge.execution.request import Execution, ExecutionRequest
 from triptych.judge.verdict import Failed
+from triptych.judge.verification.size_judge import Seen, SizeJudge, SizeJudged
 from triptych.operators import operator
 from triptych.operators.operator import Operator
 

@@ -7,8 +7,8 @@ from plans import captured
 
 from triptych.core.source import SourceLocation
 from triptych.judge.candidate import task
-from triptych.judge.capture import Captured, Library
-from triptych.judge.capturing import believed
+from triptych.judge.capture.outside import Captured, Library
+from triptych.judge.capture.plans import believed
 from triptych.judge.verdict import Cheated
 from triptych.judge.workshop import CapturedPlans
 from triptych.kernels import nki

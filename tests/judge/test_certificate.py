@@ -20,9 +20,9 @@ from triptych.core.dtypes import DTYPES
 from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.core.plan import Choose, Plan
 from triptych.judge.candidate import task
-from triptych.judge.certificate import certify
-from triptych.judge.size_judge import SizeJudged
 from triptych.judge.verdict import Cheated
+from triptych.judge.verification.certificate import certify
+from triptych.judge.verification.size_judge import SizeJudged
 from triptych.operators import operator
 from triptych.operators.formula import Formula
 

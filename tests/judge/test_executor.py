@@ -16,11 +16,11 @@ from triptych.core.serialise import pack
 from triptych.core.settings import scope
 from triptych.judge import Cheated, Passed, Reason, Wrong
 from triptych.judge.candidate import task
-from triptych.judge.execute import execute_task
-from triptych.judge.executor import read_reply
-from triptych.judge.runs import ExecutionRequest, Ran, Run, Stopped
-from triptych.judge.trials import draw
-from triptych.judge.wire import join
+from triptych.judge.claims import join
+from triptych.judge.execution.inside import execute_task
+from triptych.judge.execution.outside import read_reply
+from triptych.judge.execution.request import ExecutionRequest, Ran, Run, Stopped
+from triptych.judge.verification.trials import draw
 from triptych.kernels import nki
 from triptych.operators import operator
 

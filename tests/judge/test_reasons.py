@@ -11,7 +11,7 @@ import pytest
 import triptych as tt
 from triptych.core.checks import CHECKS
 from triptych.judge import OUTCOMES, REASONS, Outcome
-from triptych.judge.references import REFERENCES, reference_of
+from triptych.judge.baselines import REFERENCES, reference_of
 from triptych.operators import OPERATORS
 from triptych.report.explanations import explanation
 

@@ -14,8 +14,8 @@ import pytest
 from plans import judge
 
 import triptych as tt
-from triptych.judge.size_judge import SizeJudged
 from triptych.judge.verdict import Cheated, Crashed, Invalid, TimedOut, Wrong
+from triptych.judge.verification.size_judge import SizeJudged
 
 MODULE = tt.cuda.compile(
     r"""

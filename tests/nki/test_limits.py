@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import signal
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -387,6 +389,27 @@ def test_python_that_spins_without_an_instruction_is_stopped(in_another_thread: 
         assert error.hint is not None
         assert "TRIPTYCH_BUDGET" in error.hint
     nki.jit(_copy)(np.ones((8, 8), np.float32))  # what comes after is not stopped
+    _go_on_under_a_profile()
+
+
+def _go_on_under_a_profile() -> None:
+    """CPython 3.11 never comes to a function's first line where it takes an exception for one that is still to come."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    def nothing() -> None:
+        pass
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(5)
+    sys.setprofile(lambda *_: None)
+    try:
+        nothing()
+    finally:
+        sys.setprofile(None)
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_python_that_sleeps_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

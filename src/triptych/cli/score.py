@@ -9,7 +9,7 @@ import typer
 
 from triptych.cli.files import JsonTarget
 from triptych.cli.options import JsonOption
-from triptych.cli.terminal import EXIT_FINDINGS, Terminal, counting, interruptible
+from triptych.cli.terminal import EXIT_FINDINGS, EXIT_USAGE, Terminal, counting, interruptible
 from triptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def score(
     """Judge a solution: is it right, did it do the work, how near does it come to the limit of the hardware.
 
     It runs in sandboxes, on inputs that are drawn when its host code has run. Exit status 0: passed; 1: any other
-    verdict. Of a folder, every Python file is judged; a file of scores that is there already is gone on with.
+    verdict; 2: the judge itself failed. Of a folder, every Python file is judged; a file of scores that is there
+    already is gone on with.
     """
     from triptych.chips import load
     from triptych.judge import Pool, task
@@ -90,13 +91,13 @@ def score(
         raise UsageError("--out is for the scores of a folder", hint="--json FILE is for one solution's")
     require = ALL_THAT_ANYONE_CAN_HAVE if require_isolation else frozenset[str]()
     with interruptible(), Pool(workers if is_folder else 1, require=require) as pool:
-        passed = (
+        status = (
             _score_folder(solution, judged_by, format, pool, out)
             if out is not None
             else _score_file(solution, judged_by, format, pool, json)
         )
-    if not passed:
-        raise typer.Exit(EXIT_FINDINGS)
+    if status:
+        raise typer.Exit(status)
 
 
 def _wanted(name: str | None, problem: Path | None, format: str, sizes: list[str]) -> tuple[Operator, list[str]]:
@@ -116,8 +117,8 @@ def _wanted(name: str | None, problem: Path | None, format: str, sizes: list[str
     return problem_of(problem, format, sizes), []
 
 
-def _score_file(path: Path, task: Task, format: str, pool: Pool, json: str | None) -> bool:
-    """Shows one score; gives whether it passed."""
+def _score_file(path: Path, task: Task, format: str, pool: Pool, json: str | None) -> int:
+    """Shows one score; gives the exit status."""
     from triptych.judge import Candidate
     from triptych.report.score_json import score_json
     from triptych.report.scores import score_text
@@ -132,11 +133,11 @@ def _score_file(path: Path, task: Task, format: str, pool: Pool, json: str | Non
         target.write(score_json(score))
     if target is None or not target.is_stdout:
         Terminal().show(score_text(score))
-    return score.passed
+    return 0 if score.passed else EXIT_FINDINGS
 
 
-def _score_folder(folder: Path, task: Task, format: str, pool: Pool, out: Path) -> bool:
-    """Adds scores to the file; gives whether all candidates passed."""
+def _score_folder(folder: Path, task: Task, format: str, pool: Pool, out: Path) -> int:
+    """Adds scores to the file; gives the exit status."""
     from triptych.judge import Progress, Results, candidates_in, score_all
     from triptych.report.score_json import score_json
     from triptych.report.scores import batch_summary, progress_title
@@ -147,6 +148,6 @@ def _score_folder(folder: Path, task: Task, format: str, pool: Pool, out: Path) 
         def tell(progress: Progress) -> None:
             bar(progress.done, progress.total, progress_title(progress))
 
-        failures = score_all(candidates, task, pool, Results(out), score_json, tell)
-    Terminal().say(batch_summary(len(candidates), failures, out))
-    return not failures
+        tally = score_all(candidates, task, pool, Results(out), score_json, tell)
+    Terminal().say(batch_summary(len(candidates), tally, out))
+    return EXIT_USAGE if tally.errors else EXIT_FINDINGS if tally.failures else 0

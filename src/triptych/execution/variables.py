@@ -76,7 +76,7 @@ def store_here(program: Program, node: SetVariable) -> None:
 
 def stored_here(program: Program, name: str = "") -> tuple[SetVariable, ...]:
     """What the host has stored in the program's variables, as a plan says it in which the program has that name."""
-    if not _stored:
+    if not _stored or program.machine != "gpu":
         return ()
     with _lock:
         found = _stored.get(gpu.load(program.text).key, ())

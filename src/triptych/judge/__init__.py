@@ -1,8 +1,9 @@
 """The judge: is a candidate right, did it do the work, how near is it to the hardware's limit.
 
-`reasons.py` is the table of why candidates do not pass, `scoring.py` the way from a candidate to its score,
-`rewards.py` the reward. A candidate's code runs in sandboxes alone; these import a part of this package, so each name
-is imported when it is first used.
+`scoring.py` is the way from a candidate to its score: `capture/` gives its plans, `execution/` runs them,
+`verification/` judges what they did, `pricing.py` their time, `rewards.py` the reward. `reasons.py` is the table of why
+candidates do not pass. A candidate's code runs in sandboxes alone; these import a part of this package, so each name is
+imported when it is first used.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from triptych.judge.api import reward, score
-    from triptych.judge.batch import Progress, Results, candidates_in, score_all
+    from triptych.judge.batch import Progress, Results, Tally, candidates_in, score_all
     from triptych.judge.candidate import Candidate, Task, default_sizes, task
-    from triptych.judge.certificate import Certificate
     from triptych.judge.pool import Pool
     from triptych.judge.reasons import OUTCOMES, REASONS, Outcome, ReasonRow
     from triptych.judge.rewards import Time
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Verdict,
         Wrong,
     )
+    from triptych.judge.verification.certificate import Certificate
 
 __all__ = [
     "OUTCOMES",
@@ -49,6 +50,7 @@ __all__ = [
     "ReasonRow",
     "Results",
     "Score",
+    "Tally",
     "Task",
     "Time",
     "TimedOut",
@@ -64,9 +66,9 @@ __all__ = [
 
 _ORIGINS = {
     "api": "reward score",
-    "batch": "Progress Results candidates_in score_all",
+    "batch": "Progress Results Tally candidates_in score_all",
     "candidate": "Candidate Task default_sizes task",
-    "certificate": "Certificate",
+    "verification.certificate": "Certificate",
     "pool": "Pool",
     "reasons": "OUTCOMES REASONS Outcome ReasonRow",
     "rewards": "Time",

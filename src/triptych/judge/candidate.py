@@ -67,7 +67,8 @@ class Task:
     def key(self, candidate: Candidate) -> str:
         """A digest of a candidate and all of the task but the seed: of what decides its plans and its kernels' code."""
         chips = [repr(chip) for chip in self.chips]
-        parts = [self.operator.name, self.dtype.name, *(size.name for size in self.sizes), *chips, __version__]
+        sizes = [f"{size.name} {dict(size.values)}" for size in self.sizes]
+        parts = [self.operator.name, self.operator.text_digest, self.dtype.name, *sizes, *chips, __version__]
         return hashlib.sha256("\n".join([candidate.digest, candidate.format, *parts]).encode()).hexdigest()
 
 

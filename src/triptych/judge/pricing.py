@@ -8,7 +8,7 @@ from triptych.chips import Chip, GpuChip
 from triptych.core.dtypes import DType
 from triptych.core.plan import Copy, Fill
 from triptych.execution.modelling import roofline_of
-from triptych.judge.steps import Step
+from triptych.judge.verification.steps import Step
 from triptych.operators.floor import floor
 from triptych.operators.operator import Operator, Values
 

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+JUDGE_ERROR = "judge_error"
+"""The reason of a candidate that the judge failed on."""
+
 
 class Outcome(Enum):
     """How a verdict ends; all but `passed` have reasons."""
@@ -27,7 +30,7 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.CHEATED: "The results were not computed by the candidate's kernels, or not as the operator asks.",
     Outcome.CRASHED: "The candidate's host code or a kernel ended with an error.",
     Outcome.TIMED_OUT: "The candidate's host code or a kernel did not come to an end.",
-    Outcome.INVALID: "There is nothing to judge: no solution, or one that this version cannot run.",
+    Outcome.INVALID: "Nothing was judged: there is no solution, or this version cannot run it, or the judge failed.",
 }
 """What each outcome says."""
 
@@ -223,7 +226,14 @@ _INVALID = (
         "The kernels are for a machine that none of the chips asked for has.",
         "Ask for a chip of the machine that the language is for: `triptych chips` lists them.",
     ),
+    ReasonRow(
+        JUDGE_ERROR, Outcome.INVALID,
+        "The judge itself failed: this says nothing about the solution.",
+        "Report the message. A batch that is gone on with judges the solution again.",
+    ),
 )  # fmt: skip
 
 REASONS: Mapping[str, ReasonRow] = {row.code: row for row in (*_WRONG, *_CHEATED, *_CRASHED, *_TIMED_OUT, *_INVALID)}
 """The table, by code."""
+TELLABLE = frozenset(REASONS) - {JUDGE_ERROR}
+"""The codes that a sandboxed process may answer with: that the judge failed the judge alone says."""

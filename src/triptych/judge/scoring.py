@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import secrets
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from triptych import __version__
 from triptych.chips import Chip
 from triptych.core.errors import TriptychError
 from triptych.core.plan import Plan
 from triptych.execution.launch_report import LaunchReport
+from triptych.judge.baselines import reference_of
 from triptych.judge.candidate import Candidate, Task
-from triptych.judge.capturing import capture_sizes
-from triptych.judge.certificate import SPARED
-from triptych.judge.executor import execute
+from triptych.judge.capture.plans import capture_sizes
+from triptych.judge.execution.outside import execute
+from triptych.judge.execution.request import Execution, ExecutionRequest
 from triptych.judge.pricing import estimate, limit
-from triptych.judge.references import reference_of
+from triptych.judge.reasons import JUDGE_ERROR
 from triptych.judge.rewards import Time, reward
-from triptych.judge.runs import Execution, ExecutionRequest
-from triptych.judge.shrink import shrink
-from triptych.judge.size_judge import Seen, SizeJudge, SizeJudged
 from triptych.judge.verdict import Cheated, Failed, Passed, Reason, Verdict, Wrong, failed
+from triptych.judge.verification.certificate import SPARED
+from triptych.judge.verification.shrink import shrink
+from triptych.judge.verification.size_judge import Seen, SizeJudge, SizeJudged
 from triptych.judge.workshop import CapturedPlans, Known, Workshop
 from triptych.operators.operator import Size
 
@@ -249,6 +252,32 @@ def _evidence(seen: Seen, verdict: Verdict) -> Iterator[Figure]:
     for number, one in enumerate(certificates):
         yield Figure(f"FLOPs, size {number + 1}", one.total_flops, "FLOPs", "counted")
         yield Figure(f"least FLOPs, size {number + 1}", one.least_flops, "FLOPs", "modelled")
+
+
+def judge_error(candidate: Candidate, task: Task, error: Exception) -> Score:
+    """The score of a candidate on which the judge failed with an exception: it says nothing of the candidate."""
+    places = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else ""
+    verdict = failed(JUDGE_ERROR, f"{type(error).__name__}: {error}{where}")
+    return Score(
+        key=task.identity(candidate),
+        operator=task.operator.name,
+        candidate=candidate.name,
+        source_digest=candidate.digest,
+        format=candidate.format,
+        language="",
+        dtype=task.dtype.name,
+        sizes=tuple(size.name for size in task.sizes),
+        seed=task.seed or 0,
+        verdict=verdict,
+        times=(),
+        components=Components(0.0, 0.0, 0.0, 0.0, 0.0),
+        launches=(),
+        evidence=tuple(_evidence(Seen(), verdict)),
+        findings=(),
+        layers=(),
+        cpu_s=0.0,
+    )
 
 
 def score_candidate(candidate: Candidate, task: Task, workshop: Workshop, *, baselines: bool = False) -> Score:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from triptych.core.source import SourceLocation
-from triptych.judge.certificate import Certificate
 from triptych.judge.reasons import REASONS, Outcome, ReasonRow
+from triptych.judge.verification.certificate import Certificate
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,8 @@ class Operator:
     """Numbers that kernels have built in, by the names that host functions take them by: `epsilon`."""
     arguments: Callable[[Values], Any] | None = None
     """How host code is called on the inputs at a size, where that is not one after the other: a format's own."""
+    text_digest: str = ""
+    """The SHA-256 of the text that it was made from, where that is not the catalogue: two problems may share a name."""
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from triptych.judge import Certificate, Cheated, Counterexample, Passed, Reason, Score, Time, Wrong
-from triptych.judge.certificate import Part
+from triptych.judge.verification.certificate import Part
 from triptych.report.json_report import launch_json
 
 SCORE_SCHEMA = "triptych.score/1"

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from triptych.judge import Certificate, Progress, Score, Wrong
+from triptych.judge import Certificate, Progress, Score, Tally, Wrong
 from triptych.report.quantities import count, duration, percent, ratio, size
 from triptych.report.score_json import certificates_of
 from triptych.report.tables import plain_table
@@ -99,9 +99,12 @@ def _notes(score: Score) -> Iterator[str]:
     yield f"Seed {score.seed}; layers of isolation: {', '.join(score.layers) or 'none'}."
 
 
-def batch_summary(total: int, failures: int, out: Path) -> str:
+def batch_summary(total: int, tally: Tally, out: Path) -> str:
     """What a batch came to."""
-    return f"{total} candidates have a score in {out}; {failures} did not pass."
+    told = f"{total} candidates have a score in {out}; {tally.failures} did not pass."
+    if not tally.errors:
+        return told
+    return f"{told} On {tally.errors} of these the judge itself failed: the same command judges them again."
 
 
 def progress_title(progress: Progress) -> str:

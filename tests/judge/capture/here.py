@@ -6,9 +6,9 @@ import pickle
 from collections.abc import Sequence
 
 from triptych.core.plan import Node
-from triptych.judge.capture import Captured, CaptureFailed, read_reply
-from triptych.judge.capture_request import ArraySpec, CaptureRequest, CaptureSize
-from triptych.judge.capture_task import capture_task
+from triptych.judge.capture.inside import capture_task
+from triptych.judge.capture.outside import Captured, CaptureFailed, read_reply
+from triptych.judge.capture.request import ArraySpec, CaptureRequest, CaptureSize
 from triptych.sandbox import End, Outcome
 
 FILE = "solution.py"

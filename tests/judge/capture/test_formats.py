@@ -12,9 +12,9 @@ import pytest
 from here import kinds, read
 
 import triptych as tt
-from triptych.judge.capture import Captured, CaptureFailed
-from triptych.judge.capture_request import CaptureRequest, sizes_of
-from triptych.judge.capture_task import capture_task
+from triptych.judge.capture.inside import capture_task
+from triptych.judge.capture.outside import Captured, CaptureFailed
+from triptych.judge.capture.request import CaptureRequest, sizes_of
 from triptych.judge.formats.table import FORMATS, format_of
 from triptych.judge.problems.gpu_mode import gpu_mode_problem, gpu_mode_sizes
 from triptych.judge.problems.kernelbench import kernelbench_problem
@@ -204,6 +204,12 @@ def test_torch_in_the_forward_pass_is_library_work(linear: Operator) -> None:
     ]  # fmt: skip
 
 
+def test_problems_of_one_name_differ(linear: Operator) -> None:
+    """A batch, and what a pool knows of a candidate, would else take the one for the other."""
+    assert kernelbench_problem(MODEL, "linear_relu").text_digest == linear.text_digest != ""
+    assert kernelbench_problem(MODEL.replace("0.5]", "0.25]"), "linear_relu").text_digest != linear.text_digest
+
+
 def test_kernelbench_problems_that_are_none() -> None:
     with pytest.raises(tt.UsageError, match="defines `get_init_inputs`; this does not"):
         kernelbench_problem(MODEL.replace("get_init_inputs", "other"), "p")
@@ -233,7 +239,7 @@ def test_gpu_mode(folder: Path) -> None:
         ("data0", "13 13", "f16"),
         ("data1", "13 13", "f16"),
     ]
-    assert (problem.name, problem.sizes[0].values) == ("add", {"size": 13})
+    assert (problem.name, problem.sizes[0].values, len(problem.text_digest)) == ("add", {"size": 13}, 64)
     found, one, outputs = judged(problem, SUBMISSION, "gpu_mode")
     assert (found.library, found.differs, kinds(found.plans[0].nodes)) == ((), False, ["Allocate", "Launch"])
     check_power(one, outputs)

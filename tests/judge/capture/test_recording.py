@@ -12,6 +12,7 @@ from triptych.core.dtypes import DTYPES, dtype_of
 from triptych.core.handles import Handle, Storage
 from triptych.core.plan import Allocate, Constant, Copy, Fill, Launch, SetVariable
 from triptych.execution.capture import Recording, recording
+from triptych.kernels import nki
 
 SOURCE = """
 __constant__ float factor[2];
@@ -71,6 +72,14 @@ def test_launches_and_variables_in_their_order() -> None:
     assert [type(node) for node in made.nodes] == [Allocate, Fill, SetVariable, Launch, SetVariable, Launch]
     found = tt.plans.run_plan(made.plan([y.handle], ["y"]), {"x0": np.arange(5, dtype=np.float32)})
     np.testing.assert_array_equal(found.outputs[0], [0, 2, 22, 6, 44])
+
+
+def test_a_trace_behind_variables() -> None:
+    """A NeuronCore's program has no variables: what GPU kernels of the process have stored is not looked for in it."""
+    tt.cuda.compile(SOURCE).variables["factor"].copy_from([1.0, 2.0])
+    with recording() as made:
+        nki.vec_add(*inputs(made, (5,), (5,)))
+    assert sum(isinstance(node, Launch) for node in made.nodes) == 1
 
 
 def test_pointers_in_variables() -> None:

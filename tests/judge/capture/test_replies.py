@@ -16,10 +16,10 @@ from triptych.core.dtypes import DTYPES
 from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.core.plan import Allocate, Choose, Fill, Plan, Program
 from triptych.core.serialise import MAGIC, pack
-from triptych.judge.capture import PRELOAD, Captured, CaptureFailed, capture
-from triptych.judge.capture_request import ArraySpec, CaptureSize
-from triptych.judge.capture_task import capture_task
-from triptych.judge.wire import join
+from triptych.judge.capture.inside import capture_task
+from triptych.judge.capture.outside import PRELOAD, Captured, CaptureFailed, capture
+from triptych.judge.capture.request import ArraySpec, CaptureSize
+from triptych.judge.claims import join
 from triptych.sandbox import Sandbox
 
 SOURCE = "import triptych as tt\ndef solution(x):\n    return tt.zeros(64)"
@@ -138,7 +138,7 @@ def _unchecked(_: Plan) -> None:
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_forged_plans(forgery: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triptych.judge.capture.MOST_NODES", 50)
+    monkeypatch.setattr("triptych.judge.capture.outside.MOST_NODES", 50)
     code, forge = FORGERIES[forgery]
     with monkeypatch.context() as forging:
         forging.setattr("triptych.core.serialise.check_plan", _unchecked)

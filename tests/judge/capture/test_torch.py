@@ -9,7 +9,7 @@ import pytest
 from here import FILE, captured, failure, kinds, size
 
 import triptych as tt
-from triptych.judge.capture import Captured
+from triptych.judge.capture.outside import Captured
 
 HEAD = """
 import torch, triton, triton.language as tl

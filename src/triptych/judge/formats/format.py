@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triptych.judge.capture_request import CaptureSize
+from triptych.judge.capture.request import CaptureSize
 
 Namespace = Mapping[str, Any]
 """What a candidate's source defines."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triptych.judge.capture_request import Arguments, ArraySpec, CaptureSize
+from triptych.judge.capture.request import Arguments, ArraySpec, CaptureSize
 from triptych.judge.formats.format import Call, Format, Namespace, NoSolution
 from triptych.judge.formats.values import filled
 

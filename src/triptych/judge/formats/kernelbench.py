@@ -13,7 +13,7 @@ from typing import Any
 from triptych.core.errors import UnsupportedFeature
 from triptych.core.plan import Launch
 from triptych.execution.capture import recording
-from triptych.judge.capture_request import Arguments, ArraySpec, CaptureSize
+from triptych.judge.capture.request import Arguments, ArraySpec, CaptureSize
 from triptych.judge.formats.format import Call, Format, Namespace, NoSolution
 from triptych.judge.formats.values import filled
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from triptych.judge.capture_request import CaptureSize
+from triptych.judge.capture.request import CaptureSize
 from triptych.judge.formats.format import Call, Format, Namespace, NoSolution
 
 _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

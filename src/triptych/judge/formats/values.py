@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from triptych.core.errors import UnsupportedFeature
-from triptych.judge.capture_request import ArraySpec
+from triptych.judge.capture.request import ArraySpec
 
 
 @dataclass(frozen=True, slots=True)

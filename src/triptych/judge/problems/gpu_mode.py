@@ -83,6 +83,7 @@ class _Problem:
     def __post_init__(self) -> None:
         self.sources = {name: found for name in _SHARED if (found := self._source(name)) is not None}
         reference = self._source("reference")
+        self.texts = (*self.sources.values(), reference or "")
         if reference is None:
             raise UsageError(f"{self.folder}: a GPU MODE problem has a reference.py; this has none")
         with self._modules():
@@ -104,6 +105,7 @@ class _Problem:
             compute=self._compute,
             arguments=GpuModeCall(self._inputs, modules=self.sources),
             size=self.size,
+            texts=self.texts,
         )
 
     def _source(self, name: str) -> str | None:

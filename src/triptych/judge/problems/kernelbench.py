@@ -36,7 +36,7 @@ def kernelbench_problem(source: str, name: str) -> Operator:
         UsageError: where the source lacks one of the three.
         UnsupportedFeature: where an input is no tensor, number or text, or results are drawn at random (dropout).
     """
-    problem = _Problem(name, _namespace(source, name))
+    problem = _Problem(name, source, _namespace(source, name))
     return operator_of(problem.reference())
 
 
@@ -54,6 +54,7 @@ class _Problem:
     """A problem that has been run."""
 
     name: str
+    source: str
     namespace: dict[str, Any]
     init: list[Any] = field(init=False)
     template: list[object] = field(init=False)
@@ -83,6 +84,7 @@ class _Problem:
             compute=self._compute,
             arguments=KernelBenchCall(self.init, self.template, state),
             size={},
+            texts=(self.source,),
             optional=frozenset(name for key, name in state.items() if key not in parameters),
         )
 

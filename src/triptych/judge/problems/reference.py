@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,7 +16,7 @@ import numpy as np
 from triptych.core.dtypes import DTYPES, DType
 from triptych.core.errors import UnsupportedFeature
 from triptych.execution.torch_tensors import TORCH_DTYPES
-from triptych.judge.capture_request import Arguments, ArraySpec
+from triptych.judge.capture.request import Arguments, ArraySpec
 from triptych.judge.problems.roundings import Roundings, roundings_of
 from triptych.operators.budgets import UNIT, limits, rounding
 from triptych.operators.case import Case
@@ -47,6 +48,8 @@ class Reference:
     """How a candidate is called on the inputs."""
     size: Mapping[str, int]
     """What the host may see beside shapes."""
+    texts: Sequence[str]
+    """All that its author wrote: what tells it from others of its name."""
     optional: frozenset[str] = frozenset()
     """Inputs that need not be read."""
 
@@ -88,6 +91,7 @@ def operator_of(problem: Reference) -> Operator:
         flops=Formula("0"),
         matrix_flops=Formula(str(found.matrix_flops)),
         may_do_less="fast convolutions" if found.convolves else "",
+        text_digest=hashlib.sha256(repr(list(problem.texts)).encode("utf-8", "surrogatepass")).hexdigest(),
         arguments=lambda _: problem.arguments,
     )
 

@@ -36,7 +36,10 @@ class Compiled:
 
 @cache
 def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(toolkit().library))
+    path = toolkit().library
+    for builtins in sorted(path.parent.glob("libnvrtc-builtins.so.*")):
+        ctypes.CDLL(str(builtins))  # the compiler asks for it by name, and finds what is loaded without any search path
+    library = ctypes.CDLL(str(path))
     library.nvrtcGetErrorString.restype = ctypes.c_char_p
     return library
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from triptych.chips import Chip
 from triptych.core.errors import TriptychError
 from triptych.judge.candidate import Candidate
-from triptych.judge.capturing import capture_sizes
-from triptych.judge.size_judge import SizeJudge
+from triptych.judge.capture.plans import capture_sizes
 from triptych.judge.verdict import Wrong
+from triptych.judge.verification.size_judge import SizeJudge
 from triptych.judge.workshop import Known, Workshop
 from triptych.operators.case import case
 from triptych.operators.operator import Operator, Size, Values

@@ -20,10 +20,11 @@ from triptych.core.plan import LaunchShape, Plan, Program
 from triptych.core.source import SourceLocation
 from triptych.core.touched import Marks, Touched
 from triptych.core.validate import storages_of
-from triptych.judge.execute import execute_task, programs_of
-from triptych.judge.reasons import REASONS
-from triptych.judge.runs import Execution, ExecutionRequest, Ran, Run, Stopped
-from triptych.judge.wire import Claim, ForgedReply, split
+from triptych.judge.claims import Claim, ForgedReply, split
+from triptych.judge.execution.inside import execute_task, programs_of
+from triptych.judge.execution.request import Execution, ExecutionRequest, Ran, Run, Stopped
+from triptych.judge.reasons import TELLABLE
+from triptych.judge.stable_text import without_addresses, without_numbers_of_processes
 from triptych.sandbox import End, Sandbox
 
 _T = TypeVar("_T")
@@ -53,7 +54,8 @@ def execute(sandbox: Sandbox, plan: Plan, request: ExecutionRequest) -> Executio
     if outcome.end is End.LOST:  # the sandbox ended, not the process: once that can be bad luck
         outcome = sandbox.run(TASK, payload)
     if outcome.end is not End.REPLIED or outcome.reply is None:
-        code, message = _ENDS.get(outcome.end, ("process_died", f"the process that executes died: {outcome.detail}"))
+        detail = without_numbers_of_processes(outcome.detail)
+        code, message = _ENDS.get(outcome.end, ("process_died", f"the process that executes died: {detail}"))
         return Execution((Stopped(code, message, None),), frozenset(), {}, outcome.cpu_s, outcome.layers)
     return read_reply(plan, request, outcome.reply, outcome.cpu_s, outcome.layers)
 
@@ -98,9 +100,9 @@ class _Reader:
         if claim.has("fault"):
             fault = claim.inner("fault")
             code = fault.text("code")
-            if code not in REASONS:
+            if code not in TELLABLE:
                 raise ForgedReply(f"no reason has the code {code!r}")
-            return Stopped(code, fault.text("message"), _place(fault))
+            return Stopped(code, without_addresses(fault.text("message")), _place(fault))
         outputs = tuple(map(self._blob, claim.numbers("outputs")))
         if [len(one) for one in outputs] != [handle.nbytes for handle in self.plan.outputs]:
             raise ForgedReply("outputs of other sizes than the plan's")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Choose, Launch, Node, Plan
-from triptych.judge.runs import Ran
-from triptych.judge.wire import ForgedReply
+from triptych.judge.claims import ForgedReply
+from triptych.judge.execution.request import Ran
 
 
 @dataclass(frozen=True, slots=True)

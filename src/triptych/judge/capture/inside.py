@@ -1,6 +1,6 @@
 """The sandbox's side of a capture: runs a candidate's Python on arrays without data, and says what it asked for.
 
-It shares its process with the candidate, so nothing that it says can be relied on: `capture.py` checks the plans.
+It shares its process with the candidate, so nothing that it says can be relied on: `outside.py` checks the plans.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from triptych.core.serialise import digest, pack
 from triptych.core.source import SourceLocation
 from triptych.execution.capture import CapturedArray, LibraryWork, Recording, recording
 from triptych.execution.profile import Selection, select
-from triptych.judge.capture import output_mistake
-from triptych.judge.capture_request import CaptureRequest, CaptureSize
-from triptych.judge.failures import Failure, failure_of
+from triptych.judge.capture.failures import Failure, failure_of
+from triptych.judge.capture.outside import output_mistake
+from triptych.judge.capture.request import CaptureRequest, CaptureSize
+from triptych.judge.capture.tampering import changed_since, identities
+from triptych.judge.claims import join
 from triptych.judge.formats.format import Call, Format
 from triptych.judge.formats.table import format_of
-from triptych.judge.tampering import changed_since, identities
-from triptych.judge.wire import join
 from triptych.languages import nki
 from triptych.languages.triton.activation import activated
 from triptych.languages.triton.torch_support import captured_tensors
@@ -77,7 +77,7 @@ class _WrongOutput(Exception):
 
 
 def capture_task(payload: bytes) -> bytes:
-    """A pickled `CaptureRequest` to a reply (`capture.read_reply`); whatever the candidate raises is in it."""
+    """A pickled `CaptureRequest` to a reply (`outside.read_reply`); whatever the candidate raises is in it."""
     request: CaptureRequest = pickle.loads(payload)
     printed = _BoundedText()
     with redirect_stdout(printed), redirect_stderr(printed):

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from triptych.core.errors import ArgumentError
 from triptych.core.handles import Handle
-from triptych.judge.runs import Ran
-from triptych.judge.trials import Trial
+from triptych.judge.execution.request import Ran
 from triptych.judge.verdict import Counterexample
+from triptych.judge.verification.trials import Trial
 from triptych.operators.case import Case
 from triptych.operators.operator import Outputs, Parameter, wide
 

@@ -19,7 +19,7 @@ from triptych.core.handles import Handle, Storage
 from triptych.core.launches import LaunchRecord
 from triptych.core.plan import Constant, Copy, Fill, Launch, Plan
 from triptych.core.touched import Marks
-from triptych.judge.steps import Step
+from triptych.judge.verification.steps import Step
 from triptych.model.pipes import PREFIX
 from triptych.operators.operator import Operator, Parameter, Values
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triptych.core.handles import Handle
-from triptych.judge.runs import Ran, Run, Stopped
-from triptych.judge.trials import ARRAYS_BYTE, Trial, probes
+from triptych.judge.execution.request import Ran, Run, Stopped
 from triptych.judge.verdict import Counterexample, Reason, Wrong
-from triptych.judge.verify import arrays_of, counterexample, holds_undefined, is_right
+from triptych.judge.verification.trials import ARRAYS_BYTE, Trial, probes
+from triptych.judge.verification.verify import arrays_of, counterexample, holds_undefined, is_right
 from triptych.operators.operator import Outputs
 
 Again = Callable[[tuple[Run, ...]], Sequence[Ran | Stopped]]

@@ -32,8 +32,8 @@ from triptych.core.touched import noting_touched
 from triptych.core.validate import storages_of
 from triptych.execution.profile import profile
 from triptych.execution.run import PlanRun, run_plan
-from triptych.judge.runs import ExecutionRequest, Run
-from triptych.judge.wire import join
+from triptych.judge.claims import join
+from triptych.judge.execution.request import ExecutionRequest, Run
 
 _CACHED_FILE_BYTES = 4 << 20
 _CACHED_BYTES = 16 << 20

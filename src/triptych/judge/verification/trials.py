@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from triptych.core.dtypes import DType
 from triptych.core.plan import Choose, Launch, Plan
 from triptych.execution.arrays import UNDEFINED_BYTE
-from triptych.judge.runs import Run
+from triptych.judge.execution.request import Run
 from triptych.operators.case import Case, case
 from triptych.operators.operator import Operator, Size
 

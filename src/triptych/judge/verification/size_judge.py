@@ -10,14 +10,14 @@ from triptych.core.checks import Severity
 from triptych.core.plan import Choose, Launch, Plan
 from triptych.core.serialise import pack
 from triptych.judge.candidate import Task
-from triptych.judge.certificate import Certificate, certify
-from triptych.judge.diagnosis import diagnose, first_wrong
-from triptych.judge.runs import Execution, ExecutionRequest, Ran, Run, Stopped
-from triptych.judge.steps import Step, steps_of
-from triptych.judge.trials import Trial, draw, droppable, runs_of
+from triptych.judge.claims import ForgedReply
+from triptych.judge.execution.request import Execution, ExecutionRequest, Ran, Run, Stopped
 from triptych.judge.verdict import Cheated, Failed, Reason, failed
-from triptych.judge.verify import arrays_of, changed_input, wrong_shape
-from triptych.judge.wire import ForgedReply
+from triptych.judge.verification.certificate import Certificate, certify
+from triptych.judge.verification.diagnosis import diagnose, first_wrong
+from triptych.judge.verification.steps import Step, steps_of
+from triptych.judge.verification.trials import Trial, draw, droppable, runs_of
+from triptych.judge.verification.verify import arrays_of, changed_input, wrong_shape
 from triptych.operators.operator import Size
 
 Execute = Callable[[Plan, ExecutionRequest], Execution]

@@ -17,13 +17,14 @@ from triptych.core.serialise import unpack
 from triptych.core.source import SourceLocation
 from triptych.core.validate import storages_of
 from triptych.execution.capture import MOST_NODES
-from triptych.judge.capture_request import ArraySpec, CaptureRequest, CaptureSize
-from triptych.judge.reasons import REASONS
-from triptych.judge.wire import Claim, ForgedReply, split
+from triptych.judge.capture.request import ArraySpec, CaptureRequest, CaptureSize
+from triptych.judge.claims import Claim, ForgedReply, split
+from triptych.judge.reasons import TELLABLE
+from triptych.judge.stable_text import without_addresses, without_numbers_of_processes
 from triptych.sandbox import End, Limits, Outcome, Sandbox
 
-TASK = "triptych.judge.capture_task:capture_task"
-PRELOAD = "triptych.judge.capture_task"
+TASK = "triptych.judge.capture.inside:capture_task"
+PRELOAD = "triptych.judge.capture.inside"
 """What a sandbox that captures imports once."""
 _MOST_TEXT = 1 << 14
 _MOST_HEADER = 1 << 20
@@ -88,7 +89,8 @@ def capture(sandbox: Sandbox, request: CaptureRequest, limits: Limits | None = N
     """
     outcome = sandbox.run(TASK, pickle.dumps(request), limits=limits)
     if outcome.reply is None:
-        return CaptureFailed(_ENDS.get(outcome.end, "process_died"), outcome.detail or outcome.end.value, None, outcome)
+        told = without_numbers_of_processes(outcome.detail) or outcome.end.value
+        return CaptureFailed(_ENDS.get(outcome.end, "process_died"), told, None, outcome)
     return read_reply(outcome.reply, request, outcome)
 
 
@@ -115,9 +117,10 @@ def _read(reply: bytes, request: CaptureRequest, outcome: Outcome) -> Captured |
     if header.has("failure"):
         failure = header.inner("failure")
         code = failure.text("code")
-        if code not in REASONS or blobs:
+        if code not in TELLABLE or blobs:
             raise ForgedReply(f"there is no reason '{code[:40]}'")
-        return CaptureFailed(code, failure.text("message", _MOST_TEXT), _place(failure), outcome)
+        told = without_addresses(failure.text("message", _MOST_TEXT))
+        return CaptureFailed(code, told, _place(failure), outcome)
     if len(blobs) != len(request.sizes):
         raise ForgedReply(f"{len(blobs)} plans for {len(request.sizes)} sizes")
     plans = tuple(_plan(blob, size) for blob, size in zip(blobs, request.sizes, strict=True))

@@ -8,9 +8,9 @@ from dataclasses import replace
 from triptych.chips import Chip
 from triptych.core.plan import Program
 from triptych.judge.candidate import Candidate, Task
-from triptych.judge.capture import Captured, Library, capture
-from triptych.judge.capture_request import CaptureRequest, sizes_of
-from triptych.judge.execute import programs_of
+from triptych.judge.capture.outside import Captured, Library, capture
+from triptych.judge.capture.request import CaptureRequest, sizes_of
+from triptych.judge.execution.inside import programs_of
 from triptych.judge.verdict import Failed, failed
 from triptych.judge.workshop import CapturedPlans, Known, Workshop
 from triptych.operators.operator import Size
