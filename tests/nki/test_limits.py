@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -401,9 +402,12 @@ def _go_on_under_a_profile() -> None:
     def nothing() -> None:
         pass
 
+    def ignore(frame: FrameType, event: str, argument: object) -> None:
+        pass
+
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(5)
-    sys.setprofile(lambda *_: None)
+    sys.setprofile(ignore)
     try:
         nothing()
     finally:

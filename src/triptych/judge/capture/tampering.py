@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 
 from triptych.execution.capture import CapturedArray, CaptureMemory, Recording
@@ -16,6 +17,7 @@ _WATCHED = (
     "threading", "subprocess", "traceback", "linecache", "ctypes", "contextlib", "functools",
 )  # fmt: skip
 _OURS = "triptych."
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _CLASSES = (CapturedArray, CaptureMemory, Recording)
 _KINDS = (type, FunctionType, BuiltinFunctionType)
 
@@ -26,9 +28,20 @@ def identities() -> dict[str, object]:
 
 
 def changed_since(before: Mapping[str, object]) -> list[str]:
-    """The names that stand for something else now; at most 20."""
+    """The names that stand for something else now; at most 20.
+
+    An installed library may replace functions of Python's when it is imported late, as torch's does `inspect.getfile`.
+    """
     now = identities()
-    return [name for name, value in before.items() if now.get(name) is not value][:20]
+    changed = [name for name, value in before.items() if now.get(name) is not value]
+    return [name for name in changed if name.startswith(_OURS) or not _is_installed(now.get(name))][:20]
+
+
+def _is_installed(value: object) -> bool:
+    """Whether it is a function of an installed library."""
+    if not isinstance(value, FunctionType):
+        return False
+    return not _INSTALLED.isdisjoint(Path(value.__code__.co_filename).parts)
 
 
 def _named() -> Iterator[tuple[str, object]]:
