@@ -124,7 +124,7 @@ def dtype_of(kind: object) -> DType:
         return DTYPES[kind]
     try:
         named = str(kind).removeprefix("torch.") if type(kind).__module__ == "torch" else kind
-        found = _BY_NUMPY.get(np.dtype(named))  # type: ignore[arg-type]
+        found = _BY_NUMPY.get(np.dtype(named))  # type: ignore[arg-type]  # whatever it is: numpy says
     except TypeError:
         found = None
     if found is None:

@@ -23,7 +23,7 @@ def size(n: int = 64, dtype: str = "f32") -> CaptureSize:
 
 def asked(source: str, *sizes: CaptureSize, **options: bool | str) -> CaptureRequest:
     """A request for a source."""
-    return CaptureRequest(source, FILE, sizes or (size(),), **options)  # type: ignore[arg-type]
+    return CaptureRequest(source, FILE, sizes or (size(),), **options)  # type: ignore[arg-type]  # fields of several types, by name
 
 
 def read(reply: bytes, request: CaptureRequest) -> Captured | CaptureFailed:

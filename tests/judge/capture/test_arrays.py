@@ -38,7 +38,7 @@ VIEWS: list[Callable[[Any], Any]] = [
 ]
 
 
-def place(array: Any, whole: Any) -> tuple[Any, ...]:  # noqa: ANN401
+def place(array: Any, whole: Any) -> tuple[Any, ...]:  # noqa: ANN401  # of numpy or captured
     """Shape, strides and where the first element lies."""
     if isinstance(array, CapturedArray):
         return array.shape, array.strides, array.data_ptr() - whole.data_ptr(), array.dtype

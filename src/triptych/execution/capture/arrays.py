@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,8 @@ class CapturedArray(Array):
         """Notes a fill with a number, or a copy of an array of the same element type."""
         view = self[key]
         if isinstance(value, int | float | np.generic):
-            view.fill_(float(value) if self._handle.dtype.is_float else int(value))  # type: ignore[arg-type]
+            number = cast("float", value.item() if isinstance(value, np.generic) else value)
+            view.fill_(float(number) if self._handle.dtype.is_float else int(number))
         else:
             view.copy_(value)
 
@@ -217,7 +218,7 @@ class CapturedArray(Array):
         raise AttributeError(f"captured array {self._label} has no '{name}': {WHY}", name=name, obj=self)
 
 
-def _refusing(name: str) -> Any:  # noqa: ANN401
+def _refusing(name: str) -> Callable[..., NoReturn]:
     def refuse(self: CapturedArray, *_: object) -> NoReturn:
         raise touched(str(self), f"'{name}'")
 

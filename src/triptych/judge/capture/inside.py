@@ -92,8 +92,8 @@ def capture_task(payload: bytes) -> bytes:
     return join(header, [pack(plan) for plan in found.plans])
 
 
-def _location(where: Any) -> dict[str, object]:  # noqa: ANN401
-    return {} if where is None else {"file": str(where.file), "line": int(where.line)}
+def _location(where: SourceLocation | None) -> dict[str, object]:
+    return {} if where is None else {"file": where.file, "line": where.line}
 
 
 def captured(request: CaptureRequest) -> _Found | Failure:

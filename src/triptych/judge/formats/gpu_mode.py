@@ -41,7 +41,7 @@ def bind(namespace: Namespace, size: CaptureSize) -> Call:
     return run
 
 
-def _memory(array: ArraySpec) -> Any:  # noqa: ANN401
+def _memory(array: ArraySpec) -> Any:  # noqa: ANN401  # torch's tensor
     torch: Any = sys.modules["torch"]
     return torch.empty(array.shape, dtype=getattr(torch, array.kind.label), device="cuda")
 

@@ -64,7 +64,7 @@ def bind(namespace: Namespace, size: CaptureSize) -> Call:
     return run
 
 
-def _check_state(model: Any, call: KernelBenchCall, inputs: Mapping[str, ArraySpec]) -> None:  # noqa: ANN401
+def _check_state(model: Any, call: KernelBenchCall, inputs: Mapping[str, ArraySpec]) -> None:  # noqa: ANN401  # a module
     have = model.state_dict()
     for key, name in call.state.items():
         if key not in have:
@@ -74,7 +74,7 @@ def _check_state(model: Any, call: KernelBenchCall, inputs: Mapping[str, ArraySp
             raise NoSolution(f"ModelNew's `{key}` has the shape {list(have[key].shape)}; expected {inputs[name]}")
 
 
-def _put(torch: Any, model: Any, key: str, tensor: Any) -> None:  # noqa: ANN401
+def _put(torch: Any, model: Any, key: str, tensor: Any) -> None:  # noqa: ANN401  # torch has no types here
     """The tensor as a parameter or a buffer of the model, or of a module in it."""
     *path, name = key.split(".")
     owner = model.get_submodule(".".join(path))

@@ -27,7 +27,7 @@ class Scratch:
 _CONSTANTS = (int, float, bool, str, type(None))
 
 
-def filled(template: object, arrays: Mapping[str, Any], scratch: Callable[[ArraySpec], Any]) -> Any:  # noqa: ANN401
+def filled(template: object, arrays: Mapping[str, Any], scratch: Callable[[ArraySpec], Any]) -> Any:  # noqa: ANN401  # as the template is
     """The values, with arrays in their places."""
     match template:
         case Input(name):
@@ -43,7 +43,9 @@ def filled(template: object, arrays: Mapping[str, Any], scratch: Callable[[Array
             return template
 
 
-def template_of(value: Any, place: Callable[[Any, str], object], is_array: Callable[[Any], bool], name: str) -> object:  # noqa: ANN401
+def template_of(
+    value: object, place: Callable[[Any, str], object], is_array: Callable[[Any], bool], name: str
+) -> object:
     """The same values with places: `place(array, name)` for each array.
 
     Raises:
@@ -67,7 +69,7 @@ def template_of(value: Any, place: Callable[[Any, str], object], is_array: Calla
             raise UnsupportedFeature(f"'{name}' is a {type(value).__name__}; expected arrays, numbers and texts")
 
 
-def tensors_of(template: object, values: Any) -> dict[str, Any]:  # noqa: ANN401
+def tensors_of(template: object, values: Any) -> dict[str, Any]:  # noqa: ANN401  # built as the template is
     """The arrays in values that have places for inputs in the template, by their names."""
     match template:
         case Input(name):

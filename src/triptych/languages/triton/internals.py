@@ -141,7 +141,7 @@ class LaunchCall:
         return cls((x, y, z), function, launch_metadata, enter_hook, exit_hook, tuple(arguments))
 
 
-def proton_library() -> Any:  # noqa: ANN401
+def proton_library() -> Any:  # noqa: ANN401  # a module without types
     """The module of Proton's functions."""
     return cast(Any, import_module(PROTON)).proton
 

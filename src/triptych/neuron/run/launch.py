@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.checks import Check, in_force
+from triptych.core.collection import uncollected
 from triptych.core.errors import ArgumentError, LaunchError, NkiLimitError, PlanError
 from triptych.core.handles import Handle, Storage
 from triptych.core.launches import Account, Executed, Finding, Observed
 from triptych.core.output import write_output
 from triptych.core.plan import Argument, Launch, LaunchShape, Program
 from triptych.core.touched import Touched, is_noting_touched
-from triptych.core.uncollected import uncollected
 from triptych.neuron.isa.capacity import verify_capacity
 from triptych.neuron.isa.hardware import Hardware, Space, hardware
 from triptych.neuron.isa.occupancy import peak_of, tiles_of

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from triptych.core.collection import uncollected
 from triptych.core.errors import ArgumentError, BudgetExceeded, NkiError
 from triptych.core.handles import Handle
 from triptych.core.languages import NKI
@@ -17,7 +18,6 @@ from triptych.core.plan import Launch, Plan, Program
 from triptych.core.relocate import relocated
 from triptych.core.settings import settings
 from triptych.core.source import SourceLocation
-from triptych.core.uncollected import uncollected
 from triptych.execution.memory import memory
 from triptych.execution.run import note_stopped, run_plan_here
 from triptych.languages.calling import author_location
