@@ -8,10 +8,12 @@ import threading
 from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable
 from contextvars import copy_context
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Never, TypeVar
 
 T = TypeVar("T")
+_TURN_S = 0.2
+"""How long a wait lets a handler wait at most."""
 _UNAWAITED: set[LockType] = set()
 """Held by functions that nobody but the end of the process waits for."""
 
@@ -44,7 +46,16 @@ def beside(function: Callable[[], T]) -> Callable[[], T]:
             answers.put(lambda: value)
 
     start_new_thread(work, ())
-    return lambda: answers.get()()
+    return lambda: _next(answers)()
+
+
+def _next(answers: SimpleQueue[T]) -> T:
+    """The next answer. A signal that comes just before the wait does not end it: its handler runs at the next turn."""
+    while True:
+        try:
+            return answers.get(timeout=_TURN_S)
+        except Empty:
+            continue
 
 
 def unawaited(function: Callable[[], object]) -> None:
