@@ -54,6 +54,7 @@ class Constant(Value):
 class Block(Value):
     name: str
     is_terminated: bool
+    instructions: list[Value]
 
 class _Attributes(set[str]):
     def add(self, name: str) -> None: ...

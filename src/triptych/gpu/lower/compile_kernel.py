@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from llvmlite import ir
 
@@ -68,13 +69,14 @@ class FormSource:
         return f"triptych.kernel.{self.form}"
 
     def _unit(self, level: int) -> Unit:
+        make = partial(self._make, is_brief=level < self.best_level)
         return Unit(
-            f"{self.key}/{self.form}", (self._symbol,), self._make, level,
+            f"{self.key}/{self.form}", (self._symbol,), make, level,
             is_shared=False, keeps_blocks=self.instructions > LONG,
         )  # fmt: skip
 
-    def _make(self) -> ir.Module:
+    def _make(self, *, is_brief: bool) -> ir.Module:
         taken_apart = self.analysis()
         module = ir.Module(name=taken_apart.function.name)
-        FORMS[self.form](taken_apart, module, self._symbol)
+        FORMS[self.form](taken_apart, module, self._symbol, is_brief=is_brief)
         return module

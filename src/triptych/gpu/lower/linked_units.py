@@ -41,11 +41,13 @@ from triptych.gpu.lower.memory import (
     ways_of,
 )
 from triptych.gpu.lower.primitives.directed import DIRECTIONS, build_directed, directed_name
-from triptych.gpu.lower.primitives.shuffle import SHUFFLE, build_shuffle
+from triptych.gpu.lower.primitives.outlined import OUTLINED, build_outlined
+from triptych.gpu.lower.primitives.shuffle import build_shuffle
+from triptych.gpu.lower.primitives.warp_machine import EXCHANGE, SHUFFLE
 from triptych.gpu.lower.scheduling.barriers import ARRIVE, SETTLE, build_barriers
 from triptych.gpu.lower.scheduling.clusters import HOOKS, LOCATE, build_clusters, hook_symbol
 from triptych.gpu.lower.scheduling.scheduler import RUN, build_scheduler
-from triptych.gpu.lower.scheduling.services import FAULT, MISUSE, REFUEL, RESOLVE, build_services
+from triptych.gpu.lower.scheduling.services import FAULT, MISUSE, REFUEL, RESOLVE, SPEND, build_services
 from triptych.gpu.lower.scheduling.turns import START_BLOCK
 from triptych.gpu.lower.tensor.products import (
     build_multiply,
@@ -62,12 +64,13 @@ from triptych.gpu.lower.watching.layout import watched_name
 from triptych.gpu.lower.watching.unit import BULK_WATCHING, WATCHING
 
 _ALWAYS = (
-    Unit("services", (FAULT, MISUSE, RESOLVE, REFUEL), build_services, level=0),
+    Unit("services", (FAULT, MISUSE, RESOLVE, REFUEL, SPEND), build_services, level=0),
+    Unit("outlined", OUTLINED, build_outlined),
     Unit("barriers", (ARRIVE, SETTLE), build_barriers, level=0),
     Unit("scheduler", (RUN, START_BLOCK), build_scheduler, level=0),
 )
 _CLUSTERS = Unit("clusters", (LOCATE, *map(hook_symbol, HOOKS)), build_clusters)
-_SHUFFLE = Unit("shuffle", (SHUFFLE,), build_shuffle)
+_SHUFFLE = Unit("shuffle", (SHUFFLE, EXCHANGE), build_shuffle)
 
 
 def units_for(instructions: Iterable[BoundInstruction], *, watched: bool = False) -> tuple[Unit, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.source import SourceLocation
+from triptych.gpu.flow import find_body
 from triptych.gpu.hardware import SECTOR_BYTES, WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.isa.spaces import ASYNCHRONOUS, GLOBAL, Cost
@@ -50,6 +51,8 @@ def plan_counting(analysis: KernelAnalysis) -> CountingPlan:
 def _terms(analysis: KernelAnalysis) -> Iterator[Term]:
     columns = analysis.counts
     run_of = {index: analysis.runs[pieces.start] for pieces in analysis.pieces for index in pieces}
+    waiting = {index for edge in analysis.standing for index in find_body(analysis.graph, edge)}
+    waiters = {id(instruction) for index in waiting for instruction in analysis.bound[index]}
     for index, block in enumerate(analysis.bound):
         for instruction in block:
             if instruction.instruction.added:
@@ -57,6 +60,8 @@ def _terms(analysis: KernelAnalysis) -> Iterator[Term]:
             for number in sorted({index, run_of[index]}):
                 for name, column, coefficient in _instruction_terms(instruction, columns, number):
                     yield _place_of(instruction), name, column, coefficient
+                if index in waiting:
+                    yield _place_of(instruction), "waiting.instructions", columns.warps(number), 1
             slot = analysis.guarded_flops.get(id(instruction))
             active = [columns.lanes(n) for n in {index, run_of[index]}] if slot is None else [columns.guarded(slot)]
             for column in active if instruction.form.flops else ():
@@ -66,6 +71,8 @@ def _terms(analysis: KernelAnalysis) -> Iterator[Term]:
     for index, site in enumerate(analysis.sites):
         for name, field, coefficient in _site_terms(site):
             yield _place_of(site.instruction), name, columns.site(index, field), coefficient
+            if id(site.instruction) in waiters and name == f"shared.{site.kind}.wavefronts":
+                yield _place_of(site.instruction), "waiting.wavefronts", columns.site(index, field), coefficient
 
 
 def _place_of(instruction: BoundInstruction) -> Place:

@@ -35,8 +35,6 @@ class Arrival:
     """What a lane that waits writes into `Warp.results`."""
     place: int
     aligned: bool
-    marks: ir.Value
-    """Each lane's next block: those that arrive wait before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class ClusterWait:
     lanes: ir.Value
     """Those that have to wait, an i32: not all threads of the cluster have arrived since they did."""
     marks: ir.Value
-    """As those of an `Arrival`."""
+    """Each lane's next block: those that have to wait do so before it."""
 
 
 class ArrivingForm(KernelForm):
@@ -66,13 +64,15 @@ class ArrivingForm(KernelForm):
         holds = None
         if barrier.predicate is not None:
             holds = self.b.and_(self.lanes_where(self.operands.read(barrier.predicate, instruction)), lanes)
-        low = self.b.and_(self.m.spread(which), number(vector(I32), BARRIERS - 1))
-        waiting = self.b.or_(
-            self.b.shl(low, number(vector(I32), BARRIER_SHIFT)), number(vector(I32), following | WAITING)
-        )
-        marks = self.b.select(self.e.from_bits(lanes), waiting, number(vector(I32), following))
         result, place = self._place_of_result(instruction, following), instruction.instruction.place
-        return Arrival(lanes, which, threads, holds, following, result, place, barrier.aligned, marks)
+        return Arrival(lanes, which, threads, holds, following, result, place, barrier.aligned)
+
+    def marks_of(self, arrival: Arrival) -> ir.Value:
+        """Each lane's next block: those that arrive wait before it."""
+        low = self.b.and_(self.m.spread(arrival.number), number(vector(I32), BARRIERS - 1))
+        behind = number(vector(I32), arrival.following)
+        waiting = self.b.or_(self.b.shl(low, number(vector(I32), BARRIER_SHIFT)), number(vector(I32), WAITING))
+        return self.b.select(self.e.from_bits(arrival.lanes), self.b.or_(waiting, behind), behind)
 
     def _place_of_result(self, instruction: BoundInstruction, following: int) -> int:
         if instruction.effect is not Effect.BLOCK_REDUCTION:

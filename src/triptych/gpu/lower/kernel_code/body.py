@@ -15,11 +15,12 @@ from triptych.gpu.isa.calls import HOST_FUNCTIONS
 from triptych.gpu.isa.effects import Carrier
 from triptych.gpu.isa.types import TYPES, U16, U32, U64, ScalarType
 from triptych.gpu.lower.analysis.kernel import KernelAnalysis
-from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, Callee, number, start_function, vector
+from triptych.gpu.lower.primitives.emitter import I32, I64, POINTER, VOID, Callee, start_function, vector
 from triptych.gpu.lower.primitives.machine import LlvmMachine, Value, element_type
+from triptych.gpu.lower.primitives.outlined import COUNT
 from triptych.gpu.lower.primitives.registers import Operands
 from triptych.gpu.lower.records import Context, FaultKind, Outcome, Warp
-from triptych.gpu.lower.scheduling.services import REFUEL, record_fault
+from triptych.gpu.lower.scheduling.services import REFUEL, SPEND, record_fault, spend_fuel
 from triptych.gpu.lower.watching.machine import WatchingMachine
 from triptych.gpu.syntax.ast import Register, Sink, Vector
 
@@ -36,10 +37,10 @@ STRETCH = 8
 class KernelForm(ABC):
     """One form of a kernel as a function `(context, warp) -> Outcome`; a subclass says where registers live."""
 
-    def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
-        """Starts the function."""
+    def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str, *, is_brief: bool = False) -> None:
+        """Starts the function; for `is_brief` see `Emitter`."""
         self.analysis = analysis
-        self.e = start_function(module, name, I32, [POINTER, POINTER])
+        self.e = start_function(module, name, I32, [POINTER, POINTER], is_brief=is_brief)
         self.b = self.e.b
         self.context, self.warp = self.e.function.args
         machine = WatchingMachine if analysis.is_watched else LlvmMachine
@@ -95,11 +96,11 @@ class KernelForm(ABC):
 
     def to_home(self, name: str, lanes: ir.Value) -> ir.Value:
         """A register's lanes as they live across blocks."""
-        return self.b.sext(lanes, vector(I32)) if self._is_predicate(name) else lanes
+        return self.e.truths(lanes) if self._is_predicate(name) else lanes
 
     def from_home(self, name: str, lanes: ir.Value) -> ir.Value:
         """A register's lanes from what lives across blocks."""
-        return self.b.icmp_unsigned("!=", lanes, number(vector(I32), 0)) if self._is_predicate(name) else lanes
+        return self.e.from_truths(lanes) if self._is_predicate(name) else lanes
 
     def _is_predicate(self, name: str) -> bool:
         return self.operands.declared(name).kind == "predicate"
@@ -107,9 +108,14 @@ class KernelForm(ABC):
     # Counters ---------------------------------------------------------------------------------------------------
 
     def count_block(self, block: int, lanes: ir.Value) -> None:
-        """Counts one execution of a block by `lanes` (an i64) lanes."""
-        self._add(self.layout.warps(block), ir.Constant(I64, 1))
-        self._add(self.layout.lanes(block), lanes)
+        """Counts one execution of a block by `lanes` (an i32)."""
+        warps, each = self.layout.warps(block), self.layout.lanes(block)
+        if self.e.is_brief:
+            assert each == warps + 1, "both counters lie side by side"
+            self.e.intrinsic(COUNT, VOID, [self._count_place(warps), lanes])
+            return
+        self._add(warps, ir.Constant(I64, 1))
+        self._add(each, self.population(lanes))
 
     def count_divergence(self, block: int) -> None:
         """Counts a branch at which lanes part."""
@@ -293,14 +299,16 @@ class KernelForm(ABC):
 
     def check_fuel(self, index: int) -> None:
         """At a back edge from a block: leaves if the launch has to stop."""
-        place = self.e.field(Warp, self.warp, "fuel")
-        left = self.b.sub(self.b.load(place, typ=I64), ir.Constant(I64, 1))
-        self.b.store(left, place)
-        with self.e.when(self.b.icmp_signed("<", left, ir.Constant(I64, 0)), likely=False):
-            at = ir.Constant(I64, self._end_of(index))
-            stop = self.e.intrinsic(REFUEL, I32, [self.context, self.warp, at])
-            with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I32, 0))):
-                self.b.ret(ir.Constant(I32, Outcome.STOPPED))
+        arguments = [self.context, self.warp, ir.Constant(I64, self._end_of(index))]
+        if self.e.is_brief:
+            self._stop_if(self.e.intrinsic(SPEND, I32, arguments))
+            return
+        with self.e.when(spend_fuel(self.e, self.warp), likely=False):
+            self._stop_if(self.e.intrinsic(REFUEL, I32, arguments))
+
+    def _stop_if(self, stop: ir.Value) -> None:
+        with self.e.when(self.b.icmp_unsigned("!=", stop, ir.Constant(I32, 0)), likely=False):
+            self.b.ret(ir.Constant(I32, Outcome.STOPPED))
 
     def lose_patience(self, *edges: tuple[int, int]) -> ir.Value:
         """At back edges of loops that wait: whether others have to run now, at once where nobody else could end it."""

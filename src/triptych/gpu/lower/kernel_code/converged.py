@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 
 from llvmlite import ir
 
+from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import BoundInstruction
 from triptych.gpu.lower.analysis.asides import behind_aside
 from triptych.gpu.lower.analysis.kernel import KernelAnalysis
@@ -13,8 +14,9 @@ from triptych.gpu.lower.kernel_code.arrivals import Arrival, ClusterWait
 from triptych.gpu.lower.kernel_code.body import FRAME_ALIGNMENT
 from triptych.gpu.lower.kernel_code.endings import EndingForm
 from triptych.gpu.lower.kernel_code.tile_homes import TileHomes
-from triptych.gpu.lower.primitives.emitter import I32, I64, number, vector
+from triptych.gpu.lower.primitives.emitter import AFFINE_TYPES, I32, I64, VOID, number, vector
 from triptych.gpu.lower.primitives.machine import Value, element_type
+from triptych.gpu.lower.primitives.outlined import PART, keep_name
 from triptych.gpu.lower.records import EXITED, Outcome, Status, Warp
 from triptych.gpu.lower.scheduling.barriers import CLUSTER_BARRIER
 
@@ -26,9 +28,9 @@ grows with the square of their number, and the processor has no registers for th
 class ConvergedForm(EndingForm):
     """Leaves with `DIVERGED`, registers saved in the frame, as soon as live lanes part."""
 
-    def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
-        """Emits the function."""
-        super().__init__(analysis, module, name)
+    def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str, *, is_brief: bool = False) -> None:
+        """Emits the function; for `is_brief` see `Emitter`."""
+        super().__init__(analysis, module, name, is_brief=is_brief)
         self.live = self.e.variable(I32, self.e.load_field(Warp, self.warp, "mask", I32), name="live")
         self.tile_homes = TileHomes(self)
         self.in_frame = self._find_kept_in_frame()
@@ -55,9 +57,11 @@ class ConvergedForm(EndingForm):
         return vector(self.lane_type(name))
 
     def _find_kept_in_frame(self) -> frozenset[str]:
-        """The registers that live in the frame all the time: none, unless many are kept over waits."""
-        kept = {name for index in self.analysis.resumable - {0} for name in self._live_in(index)}
-        kept -= self.analysis.uniformity.keys() | self.tile_homes.names.keys()
+        """The registers that live in the frame all the time: none, unless many are kept over waits, or all is brief."""
+        others = self.analysis.uniformity.keys() | self.tile_homes.names.keys()
+        if self.e.is_brief:
+            return frozenset(self.analysis.slots.keys() - others)
+        kept = {name for index in self.analysis.resumable - {0} for name in self._live_in(index)} - others
         return frozenset(kept) if len(kept) >= MANY_KEPT else frozenset()
 
     def read_home(self, name: str) -> Value:
@@ -103,53 +107,82 @@ class ConvergedForm(EndingForm):
     # Entering and leaving ---------------------------------------------------------------------------------------
 
     def _emit_entry(self) -> None:
+        """Goes on at the block that the warp says, with what is wanted there."""
         self.tile_homes.enter()
         resume = self.e.load_field(Warp, self.warp, "resume", I32)
-        start = self.b.block
-        restores = [(index, self.e.block(f"resume{index}")) for index in sorted(self.analysis.resumable)]
-        for index, block in restores:
+        later = sorted(self.analysis.resumable - {0})
+        if later:
+            start, behind = self.e.block("start"), self.e.block("behind")
+            self.b.cbranch(self.b.icmp_unsigned("==", resume, ir.Constant(I32, 0)), start, behind)
+            self.b.position_at_end(behind)
+            self._resume(resume, later)
+            self.b.position_at_end(start)
+        self._clear()
+        self.b.branch(self.blocks[0])
+
+    def _resume(self, resume: ir.Value, later: Collection[int]) -> None:
+        """Goes on at one of the later blocks; where all is brief, with what any of them wants."""
+        if self.e.is_brief:
+            self._restore({name for index in later for name in self._live_in(index)})
+            self._branch_by(resume, {index: self.blocks[index] for index in later})
+            return
+        restores = {index: self.e.block(f"resume{index}") for index in later}
+        self._branch_by(resume, restores)
+        for index, block in restores.items():
             self.b.position_at_end(block)
-            self._restore(index)
+            self._restore(set(self._live_in(index)))
             self.b.branch(self.blocks[index])
-        self.b.position_at_end(start)
-        switch = self.b.switch(resume, restores[0][1])
-        for index, block in restores[1:]:
-            switch.add_case(ir.Constant(I32, index), block)
+
+    def _branch_by(self, index: ir.Value, blocks: Mapping[int, ir.Block]) -> None:
+        switch = self.b.switch(index, blocks[min(blocks)])
+        for place, block in blocks.items():
+            switch.add_case(ir.Constant(I32, place), block)
 
     def _live_in(self, index: int) -> list[str]:
         """The registers that live at a block, but for those of tiles."""
         live = self.analysis.liveness.live_in(index) & self.analysis.slots.keys()
         return sorted(live - self.tile_homes.names.keys())
 
-    def _restore(self, index: int) -> None:
-        if index == 0:  # what is read before it is written reads as zero
-            for name in self._live_in(0):
-                self.b.store(ir.Constant(self._home_type(name), None), self.homes[name], align=FRAME_ALIGNMENT)
-            self.tile_homes.clear(self.analysis.liveness.live_in(0))
-            return
-        names = [name for name in self._live_in(index) if name not in self.in_frame]
-        first = self.e.count_trailing_zeros(self.e.get(self.live, I32))
-        for name in names:
-            lanes = self.load_frame(name)
-            if name in self.analysis.uniformity:
-                self.keep(name, self._scalar(name, lanes, first))
-            else:
-                self.keep(name, Value(lanes, False))
+    def _clear(self) -> None:
+        """What is read before it is written reads as zero."""
+        for name in self._live_in(0):
+            self.b.store(ir.Constant(self._home_type(name), None), self.homes[name], align=FRAME_ALIGNMENT)
+        self.tile_homes.clear(self.analysis.liveness.live_in(0))
 
-    def _scalar(self, name: str, lanes: ir.Value, first: ir.Value) -> Value:
-        """A uniform or affine register from its lanes, of which `first` is live."""
-        value = self.b.extract_element(lanes, first)
+    def _restore(self, wanted: Set[str]) -> None:
+        names = sorted(wanted - self.in_frame)
+        live = self.e.count_trailing_zeros(self.e.get(self.live, I32))
+        first = self.b.zext(self.b.and_(live, ir.Constant(I32, WARP_SIZE - 1)), I64)
+        for name in names:
+            if name in self.analysis.uniformity:
+                self.keep(name, self._scalar(name, first))
+            else:
+                self.keep(name, Value(self.load_frame(name), False))
+
+    def _scalar(self, name: str, first: ir.Value) -> Value:
+        """A uniform or affine register from the frame, where the lane `first`, an i64, is live."""
+        lane, declared = self.lane_type(name), self.operands.declared(name)
+        place = self.b.gep(self.frame_place(name), [first], source_etype=lane)
+        value = self.b.load(place, typ=lane)
+        if declared.kind == "predicate":
+            value = self.b.icmp_unsigned("!=", value, ir.Constant(I32, 0))
         stride = self.analysis.uniformity[name].stride or 0
         if stride:
-            kind = value.type
-            index = first if kind == I32 else self.b.zext(first, I64) if kind == I64 else self.b.trunc(first, kind)
-            value = self.b.sub(value, self.b.mul(index, ir.Constant(kind, stride)))
+            index = first if lane == I64 else self.b.trunc(first, lane)
+            value = self.b.sub(value, self.b.mul(index, number(lane, stride)))
         return Value(value, stride == 0, stride)
 
     def _save(self, names: list[str]) -> None:
         for name in names:
             if name not in self.in_frame:
-                self.store_frame(name, self.m.lanes_of(self.read_home(name)))
+                self._save_register(name, self.read_home(name))
+
+    def _save_register(self, name: str, value: Value) -> None:
+        if self.e.is_brief and name in self.analysis.uniformity and value.ir.type in AFFINE_TYPES:
+            arguments = [self.frame_place(name), value.ir, number(value.ir.type, value.stride)]
+            self.e.intrinsic(keep_name(value.ir.type), VOID, arguments)
+        else:
+            self.store_frame(name, self.m.lanes_of(value))
 
     def _store_live(self) -> None:
         mask = self.b.zext(self.e.get(self.live, I32), I64)
@@ -163,7 +196,7 @@ class ConvergedForm(EndingForm):
         self.start_block()
         self.group = self.e.get(self.live, I32)
         if any(self.analysis.graph.blocks[index].instructions for index in pieces):
-            self.count_block(self.counted_at[pieces.start], self.population(self.group))
+            self.count_block(self.counted_at[pieces.start], self.group)
         for index in pieces:
             self.emit_block_body(index)
         self.emit_end(pieces[-1])
@@ -201,13 +234,14 @@ class ConvergedForm(EndingForm):
         self.b.position_at_end(none)
         self.go(index, following)
         self.b.position_at_end(some)
-        self.b.cbranch(self.agree(arrival.marks), together, parted)
+        marks = self.marks_of(arrival)
+        self.b.cbranch(self.agree(marks), together, parted)
         self.b.position_at_end(together)
         one = self.b.extract_element(self.m.spread(arrival.number), self.e.count_trailing_zeros(self.group))
         self._wait_together(arrival, self.b.zext(one, I64))
         self.b.position_at_end(parted)
         self._save(self._live_in(following))
-        self._part_to(arrival.marks)
+        self._part_to(marks)
         self.set_results(arrival, self.e.from_bits(arrival.lanes))
         self.arrive(arrival, self.group)
         self.leave(Outcome.DIVERGED)
@@ -250,8 +284,12 @@ class ConvergedForm(EndingForm):
             self._retire(other, remaining, taken)
             self.go(index, target)
         elif not self._run_asides(index, (target, taken), (other, remaining)):
-            places = [self.place_of(target), self.place_of(other)]
-            self._diverge(index, self.b.select(condition.ir, *places), (target, other))
+            self._save_for((target, other))
+            self.lose_patience_for(index, {target: taken, other: remaining})
+            self.tile_homes.turn_to_registers()
+            places = [ir.Constant(I32, place) for place in (target, other)]
+            self.e.intrinsic(PART, VOID, [self.warp, self.group, taken, *places])
+            self.leave(Outcome.DIVERGED)
 
     def _run_asides(self, index: int, *ways: tuple[int, ir.Value]) -> bool:
         """Has lanes that part run asides, the earlier block first, where all then stand at one later block."""
@@ -269,7 +307,7 @@ class ConvergedForm(EndingForm):
         self.start_block()
         self.group = lanes
         if self.analysis.graph.blocks[index].instructions:
-            self.count_block(index, self.population(lanes))
+            self.count_block(index, lanes)
         self.emit_block_body(index)
         here = Value(self.e.from_bits(lanes), False)
         live_out = self.analysis.liveness.live_out(index)
@@ -282,18 +320,21 @@ class ConvergedForm(EndingForm):
     def _retire(self, index: int, ended: ir.Value, remaining: ir.Value) -> None:
         """Some lanes end at once; the rest stay converged."""
         if index != self.analysis.graph.exit:
-            self.count_block(index, self.population(ended))
+            self.count_block(index, ended)
         self.b.store(remaining, self.live)
         self._store_live()
 
     def _diverge(self, index: int, following: ir.Value, targets: tuple[int, ...]) -> None:
+        self._save_for(targets)
+        self.lose_patience_for(index, self.lanes_to(index, following, targets))
+        self._part_to(following)
+        self.leave(Outcome.DIVERGED)
+
+    def _save_for(self, targets: Collection[int]) -> None:
         names: set[str] = set()
         for target in set(targets) - {self.analysis.graph.exit}:
             names |= set(self._live_in(target))
         self._save(sorted(names))
-        self.lose_patience_for(index, following, targets)
-        self._part_to(following)
-        self.leave(Outcome.DIVERGED)
 
     def _part_to(self, following: ir.Value) -> None:
         """Each live lane goes on at a block of its own, in the masked form."""

@@ -102,17 +102,27 @@ class EndingForm(ArrivingForm):
         self.b.position_at_end(other_block)
         self.go(index, other)
 
-    def lose_patience_for(self, index: int, following: ir.Value, targets: Collection[int]) -> None:
-        """Where lanes part: if some go round a loop that waits, too often, those at higher blocks run before them."""
-        round_again = sorted({(index, target) for target in targets} & self.analysis.waits)
+    def lose_patience_for(self, index: int, going: Mapping[int, ir.Value]) -> None:
+        """Where lanes part: if some go round a loop that waits, too often, those at higher blocks run before them.
+
+        `going`: the lanes that go on at a block, an i32, at least of those blocks where a loop that waits begins anew.
+        """
+        round_again = sorted({(index, target) for target in going} & self.analysis.waits)
         for stands in (False, True):  # those that stand still take all of it, whatever others took
             edges = [edge for edge in round_again if (edge in self.analysis.standing) is stands]
-            places = [self.b.icmp_unsigned("==", following, number(vector(I32), target)) for _, target in edges]
-            if places:
-                going = self.b.and_(self.e.bits(reduce(self.b.or_, places)), self.group)
-                some = self.b.icmp_unsigned("!=", going, ir.Constant(I32, 0))
+            if edges:
+                some = reduce(self.b.or_, [going[target] for _, target in edges])
+                some = self.b.icmp_unsigned("!=", some, ir.Constant(I32, 0))
                 with self.e.when(some), self.e.when(self.lose_patience(*edges), likely=False):
                     self.set_offset(index + 1)
+
+    def lanes_to(self, index: int, following: ir.Value, targets: Collection[int]) -> dict[int, ir.Value]:
+        """For `lose_patience_for`: by each lane's block, a vector of i32, of the `targets` that lanes pick from."""
+        waits = {target for target in targets if (index, target) in self.analysis.waits}
+        return {
+            target: self.b.and_(self.e.bits(self.b.icmp_unsigned("==", following, self.place_of(target))), self.group)
+            for target in sorted(waits)
+        }
 
     def set_offset(self, index: int) -> None:
         """Parted lanes at blocks from this one on run before the others."""

@@ -27,9 +27,9 @@ class MaskedForm(EndingForm):
     elsewhere, the groups behind them come first for a while: blocks below the warp's `offset` count as the highest.
     """
 
-    def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str) -> None:
-        """Emits the function."""
-        super().__init__(analysis, module, name)
+    def __init__(self, analysis: KernelAnalysis, module: ir.Module, name: str, *, is_brief: bool = False) -> None:
+        """Emits the function; for `is_brief` see `Emitter`."""
+        super().__init__(analysis, module, name, is_brief=is_brief)
         self.syncs = {i for i, block in enumerate(analysis.bound) if block and block[0].membermask is not None}
         self.rotates = bool(analysis.waits or self.syncs)
         """Whether lanes may have to wait for lanes at higher blocks."""
@@ -206,7 +206,7 @@ class MaskedForm(EndingForm):
         if self.rotates:
             self.b.store(ir.Constant(I1, 1), self.ran)
         if block.instructions:
-            self.count_block(index, self.population(self.group))
+            self.count_block(index, self.group)
         self.emit_block_body(index)
         self.emit_end(index)
 
@@ -330,10 +330,10 @@ class MaskedForm(EndingForm):
             end = (target, other)[ending]
             if end != self.analysis.graph.exit:
                 ended = taken if ending == 0 else self.b.and_(self.group, self.b.not_(taken))
-                self.count_block(end, self.population(ended))
+                self.count_block(end, ended)
         self._hand_back((target, other))
         following = self.b.select(condition.ir, *places)
-        self.lose_patience_for(index, following, (target, other))
+        self.lose_patience_for(index, self.lanes_to(index, following, (target, other)))
         self._send(following)
 
     def switch(self, index: int, picked: Value, targets: tuple[int, ...]) -> None:
@@ -344,7 +344,7 @@ class MaskedForm(EndingForm):
         if any(target <= index for target in targets):
             self.check_fuel(index)
         self._hand_back(targets)
-        self.lose_patience_for(index, following, targets)
+        self.lose_patience_for(index, self.lanes_to(index, following, targets))
         self._send(following)
 
     def wait(self, index: int, following: int | None) -> None:
@@ -355,7 +355,7 @@ class MaskedForm(EndingForm):
         self._hand_back([following])
         arrival = self.read_arrival(index, following)
         chosen = self.e.from_bits(self.group)
-        self.set_next_blocks(self.b.select(chosen, arrival.marks, self._next_blocks()))
+        self.set_next_blocks(self.b.select(chosen, self.marks_of(arrival), self._next_blocks()))
         self.set_results(arrival, self.e.from_bits(arrival.lanes))
         self.arrive(arrival, self.alive)
         self.b.branch(self.head)

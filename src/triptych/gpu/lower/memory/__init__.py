@@ -11,7 +11,7 @@ from triptych.gpu.lower.memory.admission import BY_SIZE, admission_name, admit_n
 from triptych.gpu.lower.memory.copies import BYTEWISE, build_copy, copy_name
 from triptych.gpu.lower.memory.counts import Phases, phases_of
 from triptych.gpu.lower.memory.helper import build_helper
-from triptych.gpu.lower.memory.inline import emit_inline, fallback_name, ways_of
+from triptych.gpu.lower.memory.inline import emit_broadcast_call, emit_inline, fallback_name, ways_of
 from triptych.gpu.lower.memory.matrices import (
     MATRIX_ROW_BYTES,
     build_load_matrix,
@@ -39,6 +39,7 @@ __all__ = [
     "build_load_matrix",
     "build_store_matrix",
     "copy_name",
+    "emit_broadcast_call",
     "emit_inline",
     "fallback_name",
     "load_matrix_name",

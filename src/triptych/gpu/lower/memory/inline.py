@@ -83,9 +83,20 @@ def emit_inline(
     if whole is not None:
         return []
     there = e.get(place, POINTER)
-    if way == "contiguous":
-        return read_contiguous(b, access, there)
-    return [b.load(e.offset(there, i * access.size), align=1, typ=access.element) for i in range(access.count)]
+    return read_contiguous(b, access, there) if way == "contiguous" else _read_one(e, access, there)
+
+
+def emit_broadcast_call(
+    e: Emitter, access: HelperAccess, arguments: tuple[ir.Value, ir.Value, ir.Value, ir.Value]
+) -> list[ir.Value]:
+    """A load of one element for all lanes, as `emit_inline`'s, but a call whatever it meets."""
+    e.b.call(_fallback(e.module, access, "broadcast"), list(arguments))
+    scratch = e.b.inttoptr(e.load_field(Context, arguments[0], "scratch"), POINTER)
+    return _read_one(e, access, scratch)
+
+
+def _read_one(e: Emitter, access: HelperAccess, place: ir.Value) -> list[ir.Value]:
+    return [e.b.load(e.offset(place, i * access.size), align=1, typ=access.element) for i in range(access.count)]
 
 
 def _emit_row(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 
 from llvmlite import ir
 
 from triptych.gpu.hardware import WARP_SIZE
+from triptych.gpu.lower.primitives.constants import number, vector
+from triptych.gpu.lower.primitives.folding import FoldingBuilder
 from triptych.gpu.lower.records import Record, Start
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
@@ -16,39 +18,20 @@ HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 VOID = ir.VoidType()
 
+BITS, LANES = "triptych.bits", "triptych.lanes"
+"""Functions between truths in lanes, 0 or -1 as an i32, and in bits (`outlined.py`)."""
+
+AFFINE_TYPES = (I32, I64)
+"""The types of which there is an `affine` and a `keep` (`outlined.py`)."""
+
+
+def affine_name(kind: ir.IntType) -> str:
+    """The symbol of `affine` of a type."""
+    return f"triptych.affine.{kind.width}"
+
+
 str(ir.Constant(ir.ArrayType(I8, 1), bytearray(1)))
 # With its first text llvmlite fills a table, which modules that are made in several threads would see half filled.
-
-
-# Types and constants do not change, and llvmlite keeps the text of each that it has written once: the same object for
-# the same value spares it a quarter of its work.
-
-
-@cache
-def vector(element: ir.Type, lanes: int = WARP_SIZE) -> ir.VectorType:
-    """A vector type."""
-    return ir.VectorType(element, lanes)
-
-
-class _Splat(ir.Constant):
-    """A vector constant with one value in every lane, which LLVM reads faster in its short form."""
-
-    def get_reference(self) -> str:
-        return f"splat ({self.constant[0]})"
-
-
-def number(kind: ir.Type, value: float) -> ir.Constant:
-    """A constant; the same in every lane for a vector type."""
-    return _whole(kind, value) if isinstance(value, int) else _make_number(kind, value)
-
-
-def _make_number(kind: ir.Type, value: float) -> ir.Constant:
-    element = ir.Constant(kind.element if isinstance(kind, ir.VectorType) else kind, value)
-    return _Splat(kind, element) if isinstance(kind, ir.VectorType) else element
-
-
-_whole = lru_cache(maxsize=1 << 14, typed=True)(_make_number)
-"""Of integers alone: of floats, 0.0 and -0.0 are equal."""
 
 
 class _Undefined(ir.Constant):
@@ -79,12 +62,19 @@ def lanes(kind: ir.Type, scale: int = 1) -> ir.Constant:
 class Emitter:
     """Emits into one function."""
 
-    def __init__(self, function: ir.Function) -> None:
-        """Starts with the function's entry block, which keeps the variables."""
+    def __init__(self, function: ir.Function, *, is_brief: bool = False) -> None:
+        """Starts with the function's entry block, which keeps the variables.
+
+        `is_brief`: whether the code is to be made soon rather than to run fast, of calls where these are shorter.
+        """
+        self.is_brief = is_brief
+        self._at_entry: dict[str, ir.Value] = {}
+        self._truths: dict[int, ir.Value] = {}
+        """What is 0 or -1 in each lane, an i32, by the identity of the <32 x i1> that says the same."""
         self.function = function
         self.module: ir.Module = function.module
         self.entry = function.append_basic_block("entry")
-        self.b = ir.IRBuilder(self.entry)
+        self.b = FoldingBuilder(self.entry)
 
     def block(self, name: str) -> ir.Block:
         """A new block."""
@@ -105,6 +95,8 @@ class Emitter:
 
     def offset(self, pointer: ir.Value, amount: ir.Value | int) -> ir.Value:
         """A pointer moved by bytes."""
+        if amount == 0:
+            return pointer
         index = constant(amount) if isinstance(amount, int) else amount
         return self.b.gep(pointer, [index], source_etype=I8)
 
@@ -136,6 +128,20 @@ class Emitter:
         first = self.b.insert_element(undefined(kind), value, number(I32, 0))
         return self.b.shuffle_vector(first, undefined(kind), number(vector(I32, count), 0))
 
+    def affine(self, base: ir.Value, stride: int) -> ir.Value:
+        """base + lane · stride in every lane."""
+        kind = base.type
+        if self.is_brief and kind in AFFINE_TYPES and not isinstance(base, ir.Constant):
+            return self.pure(affine_name(kind), vector(kind), [base, number(kind, stride)])
+        return self.b.add(self.splat(base), lanes(kind, stride))
+
+    def at_entry(self, key: str, make: Callable[[], ir.Value]) -> ir.Value:
+        """A value that stays the same while the function runs, made once, where that begins."""
+        if key not in self._at_entry:
+            with self.b.goto_entry_block():
+                self._at_entry[key] = make()
+        return self._at_entry[key]
+
     def intrinsic(self, name: str, result: ir.Type, arguments: Sequence[ir.Value]) -> ir.Value:
         """A call of an intrinsic or of a function of another module, by its full name."""
         function = self.module.globals.get(name)
@@ -159,11 +165,27 @@ class Emitter:
 
     def bits(self, condition: ir.Value) -> ir.Value:
         """A <32 x i1> as an i32."""
+        if self.is_brief and not isinstance(condition, ir.Constant):
+            return self.pure(BITS, I32, [self.truths(condition)])
         return self.b.bitcast(condition, I32)
 
     def from_bits(self, mask: ir.Value) -> ir.Value:
         """An i32 as a <32 x i1>."""
+        if self.is_brief and not isinstance(mask, ir.Constant):
+            return self.from_truths(self.pure(LANES, vector(I32), [mask]))
         return self.b.bitcast(mask, vector(I1))
+
+    def truths(self, condition: ir.Value) -> ir.Value:
+        """A <32 x i1> as 0 or -1 in each lane, an i32."""
+        known = self._truths.get(id(condition))
+        return self.b.sext(condition, vector(I32)) if known is None else known
+
+    def from_truths(self, truths: ir.Value) -> ir.Value:
+        """0 or -1 in each lane as a <32 x i1>."""
+        condition = self.b.icmp_unsigned("!=", truths, number(vector(I32), 0))
+        if not isinstance(condition, ir.Constant):
+            self._truths[id(condition)] = truths  # an instruction lives as long as the function
+        return condition
 
     def count_trailing_zeros(self, value: ir.Value) -> ir.Value:
         """Of an i32."""
@@ -183,6 +205,11 @@ class Emitter:
     @contextmanager
     def when(self, condition: ir.Value, *, likely: bool | None = None) -> Generator[None]:
         """Code that runs where the condition holds."""
+        if isinstance(condition, ir.Constant) and condition.constant:
+            yield
+            if self.b.block.is_terminated:  # what follows is never reached
+                self.b.position_at_end(self.block("unreached"))
+            return
         with self.b.if_then(condition, likely=likely):
             yield
 
@@ -218,9 +245,11 @@ class Emitter:
         self.b.position_at_end(done)
 
 
-def start_function(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> Emitter:
+def start_function(
+    module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type], *, is_brief: bool = False
+) -> Emitter:
     """Emits into a new function of a module."""
-    return Emitter(ir.Function(module, ir.FunctionType(result, arguments), name))
+    return Emitter(ir.Function(module, ir.FunctionType(result, arguments), name), is_brief=is_brief)
 
 
 class Callee:

@@ -21,6 +21,7 @@ from triptych.gpu.lower.memory import (
     HelperAccess,
     atomic_access,
     copy_name,
+    emit_broadcast_call,
     emit_inline,
     load_matrix_name,
     load_matrix_result,
@@ -170,6 +171,8 @@ class LlvmMachine(WarpMachine):
 
     def _way_inside(self, access: HelperAccess, address: Value) -> str | None:
         """The way that stands inside the kernel of lanes known to reach for neighbours, or for one offset of theirs."""
+        if self.e.is_brief:
+            return None
         ways = ways_of(access)
         if "contiguous" in ways and address.stride == access.bytes and address.ir.type == I32:
             return "contiguous"
@@ -186,7 +189,10 @@ class LlvmMachine(WarpMachine):
         place = address.ir
         if access.address_type == I32 != place.type:
             place = self._low_half(place)
-        return emit_inline(self.e, access, way, (self.context, self.site, self.active, place), values)
+        arguments = (self.context, self.site, self.active, place)
+        if self.e.is_brief and way == "broadcast":
+            return emit_broadcast_call(self.e, access, arguments)
+        return emit_inline(self.e, access, way, arguments, values)
 
     def _load_parameter(self, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
         if not isinstance(address.ir, ir.Constant):
@@ -196,9 +202,12 @@ class LlvmMachine(WarpMachine):
                 f"ld.param reads bytes {address.ir.constant} … {address.ir.constant + t.bytes * count - 1}"
                 f" of {self.parameter_bytes} bytes of parameters"
             )
-        base = self.b.inttoptr(self.e.load_field(Context, self.context, "parameters"), POINTER)
+        base = self.e.at_entry("parameters", self._parameters)
         places = (self.e.offset(base, address.ir.constant + position * t.bytes) for position in range(count))
         return [Value(self.b.load(place, align=1, typ=element_type(t)), True) for place in places]
+
+    def _parameters(self) -> ir.Value:
+        return self.b.inttoptr(self.e.load_field(Context, self.context, "parameters"), POINTER)
 
     def _load_computed_parameter(self, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
         """A parameter at a register's address, checked as global memory is; uniform where the address is."""

@@ -172,11 +172,9 @@ class Operands:
             self.e.b.mul(stride, ir.Constant(I64, axis)), self.e.b.mul(warp, ir.Constant(I64, WARP_SIZE))
         )
         place = self.e.offset(table, self.e.b.shl(index, ir.Constant(I64, 2)))
-        indices = self.e.b.load(place, align=4, typ=vector(I32))
         if not self.analysis.warps_in_rows:
-            return Value(indices, False)
-        first = self.e.b.extract_element(indices, ir.Constant(I32, 0))
-        return Value(first, axis != 0, int(axis == 0))
+            return Value(self.e.b.load(place, align=4, typ=vector(I32)), False)
+        return Value(self.e.b.load(place, align=4, typ=I32), axis != 0, int(axis == 0))
 
     def shared_bytes(self) -> Value:
         """The block's shared memory in bytes, without the system's part."""

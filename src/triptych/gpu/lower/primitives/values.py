@@ -11,7 +11,7 @@ from functools import partial
 from llvmlite import ir
 
 from triptych.gpu.isa.types import F32, PRED, ScalarType
-from triptych.gpu.lower.primitives.emitter import DOUBLE, FLOAT, HALF, I1, I32, Emitter, lanes, number, vector
+from triptych.gpu.lower.primitives.emitter import DOUBLE, FLOAT, HALF, I1, I32, Emitter, number, vector
 
 Operation = Callable[..., ir.Value]
 
@@ -72,7 +72,7 @@ class ValueMachine:
     def lanes_of(self, a: Value) -> ir.Value:
         """The value as a vector, loose if it is."""
         if a.stride:
-            return self.b.add(self.e.splat(a.ir), lanes(a.ir.type, a.stride))
+            return self.e.affine(a.ir, a.stride)
         return self.e.splat(a.ir) if a.uniform else a.ir
 
     def whole(self, a: Value) -> Value:

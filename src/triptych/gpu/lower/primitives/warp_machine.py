@@ -10,12 +10,13 @@ from triptych.gpu.isa.tensor.fragments import Product
 from triptych.gpu.isa.types import F32, U32, ScalarType
 from triptych.gpu.lower.primitives.emitter import I32, I64, VOID, Emitter, constant, number, vector
 from triptych.gpu.lower.primitives.floating import FloatMachine
-from triptych.gpu.lower.primitives.shuffle import SHUFFLE
 from triptych.gpu.lower.primitives.values import Value
 from triptych.gpu.lower.records import MisuseKind
 from triptych.gpu.lower.scheduling.services import MISUSE
 from triptych.gpu.lower.tensor.staging import StagedTiles
 
+SHUFFLE, EXCHANGE = "triptych.shuffle", "triptych.exchange"
+"""Helpers (`shuffle.py`)."""
 _IDENTITIES: Mapping[str, int] = {
     "add": 0, "or": 0, "xor": 0, "and": -1, "umin": -1, "umax": 0, "smin": 0x7FFF_FFFF, "smax": -0x8000_0000,
 }  # fmt: skip
@@ -68,20 +69,25 @@ class WarpMachine(FloatMachine):
 
     def exchange(self, t: ScalarType, a: Value, source_lane: Value, mask: Value) -> Value:
         """See `Machine`; where all lanes are active and in the mask, there is nothing to look at."""
+        if mask.uniform and not (a.uniform or source_lane.uniform):
+            assert self.misuse is not None, "an instruction that names lanes has a place for its misuses"
+            vectors = [self.spread(a), self.spread(source_lane)]
+            given = [self.context, self.misuse, self.active, mask.ir, *vectors]
+            return Value(self.e.intrinsic(EXCHANGE, vector(I32), given), False)
         shuffled = self.spread(self.shuffle(t, a, source_lane))
         result = self.e.variable(shuffled.type, shuffled)
         if mask.uniform:
             full = self.b.icmp_unsigned("==", self.b.and_(self.active, mask.ir), ir.Constant(I32, -1))
             with self.e.when(self.b.not_(full), likely=False):
-                self._drop_absent(shuffled, result, source_lane, mask)
+                self.drop_absent(shuffled, result, source_lane, mask)
         else:
-            self._drop_absent(shuffled, result, source_lane, mask)
+            self.drop_absent(shuffled, result, source_lane, mask)
         value = self.e.get(result, shuffled.type)
         if a.uniform and source_lane.uniform and mask.uniform:
             return Value(self.b.extract_element(value, ir.Constant(I32, 0)), True)
         return Value(value, False)
 
-    def _drop_absent(self, shuffled: ir.Value, result: ir.Value, source_lane: Value, mask: Value) -> None:
+    def drop_absent(self, shuffled: ir.Value, result: ir.Value, source_lane: Value, mask: Value) -> None:
         """What comes from lanes that are not active becomes 0; a lane that reads one that takes no part is told."""
         sources, active = self.spread(source_lane), Value(self.active, True)
         named = self._has_lane(self._apply(self.b.and_, mask, active), source_lane)

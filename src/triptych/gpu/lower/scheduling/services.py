@@ -23,16 +23,18 @@ FAULT = "triptych.fault"
 MISUSE = "triptych.misuse"
 RESOLVE = "triptych.resolve"
 REFUEL = "triptych.refuel"
+SPEND = "triptych.spend"
 _NONE, _NO_SITE = constant(0), ir.Constant(POINTER, None)
 
 
 def build_services() -> ir.Module:
-    """The module with `triptych.fault`, `triptych.misuse`, `triptych.resolve` and `triptych.refuel`."""
+    """The module with all five functions."""
     module = ir.Module(name="triptych.services")
     _build_fault(module)
     _build_misuse(module)
     _build_resolve(module)
     _build_refuel(module)
+    _build_spend(module)
     return module
 
 
@@ -211,6 +213,23 @@ def _build_refuel(module: ir.Module) -> None:
     with e.when(e.b.icmp_signed("!=", e.load_field(Context, context, "fault_kind"), constant(0))):
         e.b.ret(ir.Constant(I32, 1))
     e.b.ret(ir.Constant(I32, 0))
+
+
+def _build_spend(module: ir.Module) -> None:
+    """spend(context, warp, place): one more iteration; 0 to go on, else the launch has to stop."""
+    e = start_function(module, SPEND, I32, [POINTER, POINTER, I64])
+    context, warp, place = e.function.args
+    with e.when(spend_fuel(e, warp), likely=False):
+        e.b.ret(e.intrinsic(REFUEL, I32, [context, warp, place]))
+    e.b.ret(ir.Constant(I32, 0))
+
+
+def spend_fuel(e: Emitter, warp: ir.Value) -> ir.Value:
+    """One more iteration; whether the fuel is used up."""
+    place = e.field(Warp, warp, "fuel")
+    left = e.b.sub(e.b.load(place, typ=I64), constant(1))
+    e.b.store(left, place)
+    return e.b.icmp_signed("<", left, constant(0))
 
 
 def at_most_fuel(e: Emitter, iterations: ir.Value) -> ir.Value:
