@@ -60,7 +60,7 @@ def section() -> str:
         total=len(kernels),
         unrun=f"Of these only the times are: {', '.join(unrun)}." if unrun else "",
         error=median(_off(one, used) for one in kernels.values()),
-        rank=_rank_correlation(
+        rank=rank_correlation(
             [one["published_ms"] for one in kernels.values()], [one["modelled_ms"] for one in kernels.values()]
         ),
         cycles=used,
@@ -83,7 +83,7 @@ def _chosen(kernels: Mapping[str, _Kernel], fits: Sequence[str]) -> str:
     return min(fits, key=lambda fit: median(_off(one, fit) for one in kernels.values()))
 
 
-def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
     """Spearman's, of values that differ."""
     ranks = [[sorted(values).index(one) for one in values] for values in (first, second)]
     count = len(first)

@@ -136,3 +136,22 @@ def test_spilling_costs_time() -> None:
     timeline = timeline_of(trace, [range(len(trace.programs[0]))], chip)
     moved = sum(one.bytes for one in timeline.work.cores[0].transfers if one is not None)
     assert moved == (16 + 4) * 16 * 32768
+
+
+def test_blocks_that_are_filled_with_a_number_are_filled_where_they_are_used() -> None:
+    """A fill of all blocks is one of each: together they are more than SBUF, and none has to be saved."""
+
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((8, 16, COLUMNS), dtype=a.dtype, buffer=nl.shared_hbm)
+        held = nl.full((8, nl.par_dim(16), COLUMNS), 2.0, dtype=a.dtype, buffer=nl.sbuf)
+        for i in nl.affine_range(8):
+            nl.store(out[i], nl.multiply(held[i], nl.load(a[i])))
+        return out
+
+    a = random(8, 16, COLUMNS)
+    with tt.profile(chip="trn1") as profile:
+        found: object = nki_beta1.jit(kernel)(a)
+    same(np.asarray(found), 2 * a)
+    timeline = profile.launches[0].timeline
+    assert timeline is not None
+    assert not any("spilled" in one.name for one in timeline.work.tensors)

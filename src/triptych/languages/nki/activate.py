@@ -9,6 +9,7 @@ from types import ModuleType
 
 from triptych.core.errors import UsageError
 from triptych.languages.nki import collectives, compiler, isa, language, nki, nki_beta1, typing
+from triptych.languages.nki.isa_functions import enums
 
 _NAMES: Mapping[str, ModuleType] = {
     "nki": nki,
@@ -19,6 +20,7 @@ _NAMES: Mapping[str, ModuleType] = {
     "neuronxcc.nki": nki_beta1,
     "neuronxcc.nki.language": language,
     "neuronxcc.nki.isa": isa,
+    "neuronxcc.nki.isa.constants": enums,
     "neuronxcc.nki.typing": typing,
     "neuronxcc.nki.compiler": compiler,
 }

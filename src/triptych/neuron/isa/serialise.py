@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from triptych.neuron.isa.trace import (
     Indexing,
     Instruction,
     Operand,
+    Pattern,
     Region,
     Tensor,
     Trace,
@@ -30,22 +32,86 @@ SCHEMA = "triptych.neuron-trace/1"
 def to_json(trace: Trace) -> str:
     """The trace as JSON text, without blanks."""
     files: dict[str, int] = {}
-    programs = [[_instruction(one, files) for one in program] for program in trace.programs]
-    document = {
+    texts = _Texts(files)
+    programs = ",".join(["[" + ",".join(map(texts.instruction, program)) + "]" for program in trace.programs])
+    tensors = ",".join(map(texts.tensor, trace.tensors))
+    head: dict[str, object] = {
         "schema": SCHEMA,
         "kernel": trace.kernel,
         "target": trace.target,
         "generation": trace.generation,
         "grid": trace.grid,
-        "tensors": [_tensor(tensor, files) for tensor in trace.tensors],
-        "arguments": trace.arguments,
-        "outputs": trace.outputs,
-        "programs": programs,
+    }
+    middle: dict[str, object] = {"arguments": trace.arguments, "outputs": trace.outputs}
+    tail: dict[str, object] = {
         "notices": [_notice(finding, files) for finding in trace.notices],
         "lenient": trace.lenient,
         "files": list(files),
     }
-    return json.dumps(document, separators=(",", ":"), allow_nan=False)
+    parts = (_dumped(head)[1:-1], f'"tensors":[{tensors}]', _dumped(middle)[1:-1], f'"programs":[{programs}]')
+    return f"{{{','.join(parts)},{_dumped(tail)[1:]}"
+
+
+_dumped = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+class _Texts:
+    """Instructions as JSON text, put together of parts that most of them share."""
+
+    def __init__(self, files: dict[str, int]) -> None:
+        self._files = files
+        self._patterns: dict[Pattern, str] = {}
+        self._attributes: dict[object, str] = {}
+        self._tensors: dict[object, str] = {}
+        self._engines = {id(engine): _dumped(engine.value) for engine in Engine}
+
+    def instruction(self, one: Instruction) -> str:
+        operands = ",".join([f'"{name}":{self._operand(operand)}' for name, operand in one.operands.items()])
+        file, line = _place(one.where, self._files)
+        attributes = self._attribute_text(one.attributes)
+        engine = self._engines[id(one.engine)]
+        return f'["{one.operation}",{engine},{{{operands}}},{attributes},[{file},{line}]]'
+
+    def tensor(self, one: Tensor) -> str:
+        """Its name before what tiles of a kind share; a tensor that says more is written alone."""
+        if one.strides or one.origin or one.where is not None or one.alias is not None or one.address is not None:
+            return _dumped(_tensor(one, self._files))
+        key = (
+            id(one.space), one.dtype.name, one.partitions, one.free, one.shape,
+            one.zeroed, one.shared, one.start, one.blocks,
+        )  # fmt: skip
+        rest = self._tensors.get(key)
+        if rest is None:
+            rest = self._tensors[key] = _dumped(_tensor(replace(one, name=""), self._files)).removeprefix('{"name":""')
+        return f'{{"name":{_dumped(one.name)}{rest}'
+
+    def _operand(self, operand: Operand) -> str:
+        if not isinstance(operand, Region):
+            return _dumped(_value(operand))
+        pattern = self._patterns.get(operand.pattern)
+        if pattern is None:
+            pattern = self._patterns[operand.pattern] = _dumped(operand.pattern)
+        text = f'{{"tensor":{operand.tensor},"offset":{operand.offset},"pattern":{pattern}'
+        one = operand.dynamic
+        if one is None:
+            return text + "}"
+        skip = _dumped(one.skip)
+        return f'{text},"dynamic":["{one.kind.value}",{self._operand(one.index)},{one.step},{one.extent},{skip}]}}'
+
+    def _attribute_text(self, attributes: Mapping[str, AttributeValue]) -> str:
+        values = attributes.values()
+        key = (*attributes, *values, *map(_kind_of, values))  # 1, 1.0 and True are written differently
+        found = self._attributes.get(key)
+        if found is None:
+            found = self._attributes[key] = _dumped({name: _value(value) for name, value in attributes.items()})
+        return found
+
+
+def _kind_of(value: AttributeValue) -> object:
+    """What tells values apart that are equal: their types, those of the parts of tuples, and the sign of a zero."""
+    if isinstance(value, tuple):
+        return tuple([_kind_of(part) for part in value])
+    return repr(value) if isinstance(value, float) else type(value)
 
 
 def from_json(text: str) -> Trace:
@@ -85,12 +151,6 @@ def _read_place(row: list[int], files: list[str]) -> SourceLocation:
     return SourceLocation(files[row[0]], int(row[1]))
 
 
-def _instruction(one: Instruction, files: dict[str, int]) -> list[Any]:
-    operands = {name: _operand(operand) for name, operand in one.operands.items()}
-    attributes = {name: _value(value) for name, value in one.attributes.items()}
-    return [one.operation, one.engine.value, operands, attributes, _place(one.where, files)]
-
-
 def _read_instruction(row: list[Any], files: list[str]) -> Instruction:
     operation, engine, operands, attributes, where = row
     return Instruction(
@@ -100,16 +160,6 @@ def _read_instruction(row: list[Any], files: list[str]) -> Instruction:
         {name: _read_value(value) for name, value in attributes.items()},
         _read_place(where, files),
     )
-
-
-def _operand(operand: Operand) -> object:
-    if isinstance(operand, Region):
-        row: dict[str, object] = {"tensor": operand.tensor, "offset": operand.offset, "pattern": operand.pattern}
-        one = operand.dynamic
-        if one is not None:
-            row["dynamic"] = [one.kind.value, _operand(one.index), one.step, one.extent, one.skip]
-        return row
-    return _value(operand)
 
 
 def _read_dynamic(row: list[Any] | None) -> Dynamic | None:

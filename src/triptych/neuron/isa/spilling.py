@@ -2,7 +2,7 @@
 
 Where a tile needs room, another goes, one that is used again late and costs little to move: its bytes are saved to HBM,
 unless they lie there already, and brought back before it is used again. A tile that was loaded as it lies in an array
-that the kernel only reads is loaded again instead.
+that the kernel only reads, or was filled with a number, is loaded or filled again instead.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Tile:
     saved: int | None = None
     """The tensor in HBM that holds its bytes; None where they have changed since."""
     load: Instruction | None = None
-    """What loads it again, where nothing has changed it since."""
+    """What loads or fills it again, where nothing has changed it since."""
     written: bool = False
     put_off: bool = False
     """Whether its load is still to come."""
@@ -121,7 +121,7 @@ class _Spilling:
             yield tile
 
     def _deferred(self, instruction: Instruction, missing: Sequence[_Tile]) -> bool:
-        """Whether it loads a tile for which there is no room, so that it is loaded where it is used first."""
+        """Whether it loads or fills a tile for which there is no room, so that it does where that is used first."""
         target = instruction.operands.get("dst")
         if len(missing) != 1 or missing[0].bytes <= self._room or not isinstance(target, Region):
             return False
@@ -223,16 +223,12 @@ class _Spilling:
                 tile.saved, tile.written = None, True
 
     def _loads(self, instruction: Instruction, tile: _Tile, target: Region) -> bool:
-        """Whether it is the first to write a tile, and brings all of it from what nobody writes."""
+        """Whether it is the first to write a tile, all of it, with a number or from what nobody writes."""
+        if tile.written or target.size != tile.free * self._tensors[tile.tensor].partitions:
+            return False
         source = instruction.operands.get("src")
-        return (
-            not tile.written
-            and instruction.operation == "dma_copy"
-            and isinstance(source, Region)
-            and source.dynamic is None
-            and source.tensor in self._constant
-            and target.size == tile.free * self._tensors[tile.tensor].partitions
-        )
+        known = isinstance(source, Region) and source.dynamic is None and source.tensor in self._constant
+        return instruction.operation == "memset" or (instruction.operation == "dma_copy" and known)
 
 
 def _in_hbm(tensor: int, owner: Tensor, tile: _Tile) -> Region:

@@ -10,6 +10,7 @@ from math import prod
 from triptych.core.dtypes import DType
 from triptych.core.launches import Finding
 from triptych.core.source import SourceLocation
+from triptych.core.values import value
 from triptych.neuron.isa.hardware import Engine, Space
 
 Pattern = tuple[tuple[int, int], ...]
@@ -18,7 +19,7 @@ Pattern = tuple[tuple[int, int], ...]
 AttributeValue = None | bool | int | float | str | tuple["AttributeValue", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Tensor:
     """A declared tensor.
 
@@ -62,7 +63,7 @@ class Tensor:
         return self.free * self.dtype.bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Region:
     """Elements of a tensor: `offset` and steps count elements; on chip the first axis walks the partitions.
 
@@ -133,7 +134,7 @@ class Dynamic:
 Operand = Region | float
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Instruction:
     """One engine instruction: operands by the row's names, absent optional ones left out."""
 

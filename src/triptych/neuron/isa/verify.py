@@ -69,8 +69,9 @@ class Verifier:
         self._generation = generation
         self._notices = notices
         self._known: set[object] = set()
-        self._kinds: dict[int, _Kind] = {}
-        self._reaches: dict[tuple[Pattern, bool], tuple[int, int]] = {}
+        self._kinds: dict[int, tuple[Tensor, _Kind]] = {}
+        self._by_facts: dict[object, _Kind] = {}
+        self._patterns: dict[Pattern, _Walked] = {}
 
     def verify(self, instruction: Instruction) -> None:
         """As `verify` does.
@@ -90,54 +91,61 @@ class Verifier:
 
     def _signature(self, instruction: Instruction) -> object:
         """All that the rules look at; None where a place is known later, or lies outside of its tensor."""
-        attributes = instruction.attributes
-        found: list[object] = [instruction.operation, instruction.engine.name, *attributes, *attributes.values()]
+        attributes, tensors = instruction.attributes, self._tensors
+        found: list[object] = [instruction.operation, id(instruction.engine), *attributes, *attributes.values()]
         found += map(type, attributes.values())  # to the rules, True is not 1
         for name, operand in instruction.operands.items():
-            if isinstance(operand, Region):
-                place = self._place(operand)
-                if place is None:
-                    return None
-                found += (name, operand.pattern, place)
-            else:
+            if not isinstance(operand, Region):
                 found += (name, operand)
+                continue
+            at = operand.tensor
+            if operand.dynamic is not None or not 0 <= at < len(tensors):
+                return None
+            kind, walked = self._kind(at, tensors[at]), self._patterns.get(operand.pattern)
+            if walked is None:
+                walked = self._patterns[operand.pattern] = _Walked.of(operand.pattern)
+            row, column, reach = 0, operand.offset, walked.whole
+            if kind.on_chip:
+                row, column = divmod(column, kind.free)
+                reach = walked.inner
+            if column + reach[0] < 0 or column + reach[1] >= kind.free:
+                return None
+            found += (name, id(walked), id(kind), row, column if kind.has_banks else 0)
         return tuple(found)
 
-    def _place(self, region: Region) -> tuple[object, ...] | None:
-        """What the rules look at of a tensor and of an offset in it; None where that lies outside."""
-        at, pattern = region.tensor, region.pattern
-        if region.dynamic is not None or not 0 <= at < len(self._tensors):
-            return None
-        tensor = self._tensors[at]
+    def _kind(self, at: int, tensor: Tensor) -> _Kind:
         known = self._kinds.get(at)
-        if known is None or known.tensor is not tensor:
-            known = self._kinds[at] = _Kind.of(tensor)
-        row, column = divmod(region.offset, known.free) if known.on_chip else (0, region.offset)
-        reach = self._reaches.get((pattern, known.on_chip))
-        if reach is None:
-            inner = pattern[1:] if known.on_chip else pattern
-            reach = self._reaches[pattern, known.on_chip] = Region(0, 0, inner).bounds
-        if column + reach[0] < 0 or column + reach[1] >= known.free:
-            return None
-        return known.facts, row, column if known.has_banks else 0
+        if known is not None and known[0] is tensor:
+            return known[1]
+        facts = (id(tensor.space), tensor.dtype.name, tensor.partitions, tensor.free, tensor.start, tensor.shared)
+        kind = self._by_facts.get(facts)
+        if kind is None:
+            on_chip, has_banks = tensor.space.on_chip, tensor.space is Space.PSUM
+            kind = self._by_facts[facts] = _Kind(tensor.free, on_chip, has_banks)
+        self._kinds[at] = (tensor, kind)
+        return kind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Kind:
-    """What the rules look at of a tensor."""
+    """Tensors of which all that the rules look at is the same; a verifier has one of them."""
 
-    tensor: Tensor
-    facts: object
     free: int
     on_chip: bool
     has_banks: bool
     """Whether it counts where in a partition something lies."""
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Walked:
+    """How far a pattern reaches below and above its offset: all of it, and behind its first axis."""
+
+    whole: tuple[int, int]
+    inner: tuple[int, int]
+
     @classmethod
-    def of(cls, tensor: Tensor) -> _Kind:
-        space = tensor.space
-        facts = (space.name, tensor.dtype.name, tensor.partitions, tensor.free, tensor.start, tensor.shared)
-        return cls(tensor, facts, tensor.free, space.on_chip, space is Space.PSUM)
+    def of(cls, pattern: Pattern) -> _Walked:
+        return cls(Region(0, 0, pattern).bounds, Region(0, 0, pattern[1:]).bounds)
 
 
 def _check_names(subject: Subject) -> None:

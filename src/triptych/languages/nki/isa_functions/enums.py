@@ -80,11 +80,11 @@ def perf_mode_name(value: object) -> str:
     Raises:
         NkiError: for anything else; strings are none.
     """
+    if isinstance(value, matmul_perf_mode):
+        return value.name
     if value == "double_row_gen3":  # Beta 1's name
         return matmul_perf_mode.double_row.name
-    if not isinstance(value, matmul_perf_mode):
-        raise refuse(f"perf_mode={value!r} is no mode", "name one, such as nisa.matmul_perf_mode.double_row")
-    return value.name
+    raise refuse(f"perf_mode={value!r} is no mode", "name one, such as nisa.matmul_perf_mode.double_row")
 
 
 def chosen_engine(value: object) -> Engine | None:

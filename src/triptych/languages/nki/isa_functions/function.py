@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from triptych.core.errors import UnsupportedFeature
@@ -24,11 +24,12 @@ from triptych.languages.calling import author_location
 from triptych.languages.nki.isa_functions.enums import chosen_engine, engine
 from triptych.languages.nki.isa_functions.operands import Result, command_name, operand
 from triptych.languages.nki.language_functions.elementwise import is_number
+from triptych.languages.nki.tracing.dtypes import nki_dtype
 from triptych.languages.nki.tracing.indexing import access_pattern, number, refuse, whole_numbers
 from triptych.languages.nki.tracing.operations import alu_name, function_name, is_marker
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.tracing.tracer import BETA1, Tracer, current
-from triptych.neuron.isa import ROWS, Engine, Row
+from triptych.neuron.isa import ROWS, Engine
 from triptych.neuron.isa.alu import ALU
 from triptych.neuron.isa.trace import AttributeValue
 
@@ -65,6 +66,7 @@ class IsaFunction:
         self._write = write
         self._result = result
         self._legacy = legacy
+        self._label = f"nisa.{write.__name__}"
         self._current = _Signature(inspect.signature(write))
         self._beta1 = _Signature(
             inspect.signature(legacy) if legacy is not None else _without_dst(self._current.signature)
@@ -76,10 +78,11 @@ class IsaFunction:
         Raises:
             NkiError: (and its kinds) for arguments that the function does not take, or a broken rule of the hardware.
         """
-        tracer = current(f"nisa.{self.__name__}")
-        name = kwargs.pop("name", None) if "name" not in self._current.parameters else None
-        if name is not None:
-            tracer.note_name(name)
+        tracer = current(self._label)
+        if "name" in kwargs and "name" not in self._current.parameters:
+            name = kwargs.pop("name")
+            if name is not None:
+                tracer.note_name(name)
         if self._result is None and self._legacy is None:
             return self._pass_destination(args, kwargs)
         if tracer.generation == BETA1 and "dst" not in kwargs:
@@ -95,10 +98,11 @@ class IsaFunction:
         """Whether the call can only mean the destination-passing form."""
         if "dst" in kwargs:
             return True
-        current, beta1 = (_arguments(one.signature, args, kwargs) for one in (self._current, self._beta1))
-        if current is not None and _has_its_tiles(self._current.signature, current):
+        current = self._current.given(args, kwargs)
+        if current is not None and self._current.has_its_tiles(current):
             return True
-        if beta1 is not None and _has_its_tiles(self._beta1.signature, beta1):
+        beta1 = self._beta1.given(args, kwargs)
+        if beta1 is not None and self._beta1.has_its_tiles(beta1):
             return False
         return current is not None or beta1 is None  # neither fits: the error is to speak of the form that is nearer
 
@@ -109,7 +113,17 @@ class IsaFunction:
             raise refuse(f"nisa.{self.__name__}: {error}", f"its arguments are {_names(signature)}") from None
 
     def _pass_destination(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> NkiInstruction:
+        if "dtype" in kwargs and "dtype" not in self._current.parameters:
+            kwargs = self._without_dtype(kwargs)
         return NkiInstruction(self._write(**self._bind(self._current, args, kwargs)))
+
+    def _without_dtype(self, kwargs: Mapping[str, object]) -> Mapping[str, object]:
+        """The first `import nki` took a dtype beside `dst`, whose own it is."""
+        target, dtype = kwargs.get("dst"), kwargs["dtype"]
+        if not isinstance(target, NkiTensor) or nki_dtype(dtype) != target.dtype:
+            return kwargs
+        current(self._label).note_legacy(f"{self._label} with dst and dtype")
+        return {name: one for name, one in kwargs.items() if name != "dtype"}
 
     def _return_tile(self, tracer: Tracer, bound: dict[str, Any]) -> NkiTensor:
         if self._legacy is not None:
@@ -126,12 +140,15 @@ class _Signature:
 
     def __init__(self, signature: inspect.Signature) -> None:
         self.signature = signature
-        self.parameters = signature.parameters
+        self.parameters = dict(signature.parameters)
         kinds = {one.kind for one in self.parameters.values()}
         self._plain = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, _KEYWORD}
         self._positional = [name for name, one in self.parameters.items() if one.kind is not _KEYWORD]
         defaults = {name: one.default for name, one in self.parameters.items()}
         self._defaults = {name: one for name, one in defaults.items() if one is not inspect.Parameter.empty}
+        self._required = self.parameters.keys() - self._defaults.keys()
+        annotated = {name: str(one.annotation).split(" | ") for name, one in self.parameters.items()}
+        self._tiles = {name: kinds for name, kinds in annotated.items() if "NkiTensor" in kinds}
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
         """All arguments by name.
@@ -139,38 +156,39 @@ class _Signature:
         Raises:
             TypeError: for arguments that the signature does not take.
         """
-        if self._plain and len(args) <= len(self._positional):
-            given = dict(zip(self._positional, args, strict=False)) if args else {}
-            found: dict[str, Any] = {**self._defaults, **given, **kwargs}
-            once = not given or given.keys().isdisjoint(kwargs)
-            if once and found.keys() == self.parameters.keys():
-                return found
+        given = self._by_name(args, kwargs)
+        if given is not None:
+            return {**self._defaults, **given}
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
 
+    def given(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object] | None:
+        """The arguments by name; None where the signature does not take them."""
+        try:
+            return self._by_name(args, kwargs) or self.signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return None
 
-def _arguments(
-    signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
-) -> Mapping[str, object] | None:
-    """The arguments by name; None where the signature does not take them."""
-    try:
-        return signature.bind(*args, **kwargs).arguments
-    except TypeError:
-        return None
+    def has_its_tiles(self, given: Mapping[str, object]) -> bool:
+        """Whether each argument that is annotated as a tile is one, or the number or None that may stand for it."""
+        for name, kinds in self._tiles.items():
+            value = given.get(name)
+            if name in given and not (
+                isinstance(value, NkiTensor)
+                or (value is None and "None" in kinds)
+                or ("float" in kinds and is_number(value))
+            ):
+                return False
+        return True
 
-
-def _has_its_tiles(signature: inspect.Signature, given: Mapping[str, object]) -> bool:
-    """Whether each argument that is annotated as a tile is one, or the number or None that may stand for it."""
-    for name, value in given.items():
-        kinds = str(signature.parameters[name].annotation).split(" | ")
-        if "NkiTensor" in kinds and not (
-            isinstance(value, NkiTensor)
-            or (value is None and "None" in kinds)
-            or ("float" in kinds and is_number(value))
-        ):
-            return False
-    return True
+    def _by_name(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object] | None:
+        """The arguments by name, where each is named once and none is missing; `inspect` knows the other cases."""
+        if not self._plain or len(args) > len(self._positional):
+            return None
+        given = {**dict(zip(self._positional, args, strict=False)), **kwargs} if args else kwargs
+        once = len(given) == len(args) + len(kwargs)
+        return given if once and given.keys() <= self.parameters.keys() and self._required <= given.keys() else None
 
 
 def _without_dst(signature: inspect.Signature) -> inspect.Signature:
@@ -229,10 +247,12 @@ _BETA1_ON_SCALAR = frozenset({"tensor_copy", "tensor_scalar"})
 NKIBench's profiles of Trainium; `nl.copy` moved to the Vector engine in NKI 0.6."""
 
 
-def able_engine(row: Row, operations: Sequence[AttributeValue], generation: str) -> Engine:
-    """The first of a row's engines that has all the operations; verification refuses those that none has."""
+@functools.lru_cache(1024)
+def able_engine(name: str, operations: tuple[AttributeValue, ...], generation: str) -> Engine:
+    """The first engine of the row `name` that has all the operations; verification refuses those that none has."""
+    row = ROWS[name]
     engines = row.engines
-    if generation == BETA1 and row.name in _BETA1_ON_SCALAR:
+    if generation == BETA1 and name in _BETA1_ON_SCALAR:
         engines = (Engine.SCALAR, *engines)
     known = [ALU[name] for name in operations if isinstance(name, str) and name in ALU]
     return next((one for one in engines if all(one in each.engines for each in known)), row.engines[0])
@@ -255,24 +275,30 @@ def _recorder(declared: Callable[..., None]) -> Write:
     renamed = {"op": "function"} if "function" in row.attributes else {}
     kinds = {one: str(parameters[one].annotation) for one in parameters if renamed.get(one, one) in row.attributes}
     assert set(kinds.values()) <= set(_RECORDED), f"{name}: {kinds}"
-    operands = [one for one in parameters if row.rule(one) is not None]
+    operands = {one: f"nisa.{name}: {one}" for one in parameters if row.rule(one) is not None}
     handled = {*kinds, *operands, "engine"}
     others = {one: parameter.default for one, parameter in parameters.items() if one not in handled}
+    recorded = [
+        (one, target := renamed.get(one, one), _RECORDED[kind], f"nisa.{name}: {one}", row.attributes[target].optional)
+        for one, kind in kinds.items()
+    ]
+    operations = [renamed.get(one, one) for one, kind in kinds.items() if kind.startswith("Operation")]
 
     @functools.wraps(declared)
     def write(mask: object = None, **given: object) -> int | None:
-        _refuse_all_but_defaults(name, given, others)
+        if others:
+            _refuse_all_but_defaults(name, given, others)
         attributes: dict[str, AttributeValue] = {}
-        for one, kind in kinds.items():
-            value = _RECORDED[kind](given[one], f"nisa.{name}: {one}")
-            if value is not None or row.attributes[renamed.get(one, one)].optional:
-                attributes[renamed.get(one, one)] = value
-        tiles = {one: operand(given[one], f"nisa.{name}: {one}") for one in operands}
-        operations = [attributes.get(one) for one, kind in kinds.items() if kind.startswith("Operation")]
-        chosen = chosen_engine(given.get("engine", engine.unknown)) or able_engine(
-            row, operations, current().generation
-        )
-        return current().emit(name, tiles, attributes, engine=chosen, mask=mask)
+        for one, target, record, label, optional in recorded:
+            value = record(given[one], label)
+            if value is not None or optional:
+                attributes[target] = value
+        tiles = {one: operand(given[one], label) for one, label in operands.items()}
+        tracer = current()
+        chosen = chosen_engine(given.get("engine", engine.unknown))
+        if chosen is None:
+            chosen = able_engine(name, tuple([attributes.get(one) for one in operations]), tracer.generation)
+        return tracer.emit(name, tiles, attributes, engine=chosen, mask=mask)
 
     masked = inspect.Parameter("mask", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="object")
     vars(write)["__signature__"] = signature.replace(parameters=[*parameters.values(), masked])

@@ -48,7 +48,8 @@ def nc_matmul(
     if part is None:
         tracer.note_filled(dst, None)
         return None
-    if part and perf_mode_name(perf_mode) == "double_row":
+    double_row = perf_mode_name(perf_mode) == "double_row"
+    if part and double_row:
         raise refuse("nisa.nc_matmul: mask= with double_row", "give it the parts of the tiles that are filled")
     if part:
         dst, stationary, moving = dst.part(_columns(part)), stationary.part(part[:1]), moving.part(part)
@@ -58,10 +59,11 @@ def nc_matmul(
         "is_transpose": bool(is_transpose),
         "tile_position": whole_numbers(tile_position, "tile_position"),
         "tile_size": whole_numbers(tile_size, "tile_size"),
-        "double_row": perf_mode_name(perf_mode) == "double_row",
+        "double_row": double_row,
     }
     recorded = tracer.emit("nc_matmul", operands, attributes)
-    tracer.note_filled(dst, _columns(part) if part else ())
+    if part:
+        tracer.note_filled(dst, _columns(part))
     return recorded
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import cast
+
+import numpy as np
 
 from triptych.chips import DEFAULT_BY_MACHINE
 from triptych.languages.nki.language_functions.elementwise import is_number, number
@@ -86,19 +87,9 @@ def _filled(
     zeroed = value == 0 and buffer.space is Space.PSUM and tracer.generation == BETA1
     target = tracer.allocate(shape, nki_dtype(dtype), buffer, name, zeroed=zeroed)
     if not zeroed:
-        tracer.emit("memset", {"dst": _partition_first(target), "value": value})
+        for block in np.ndindex(target.shape[: target.elements.partition_axis]):  # each lives while it is used
+            tracer.emit("memset", {"dst": target[block] if block else target, "value": value})
     return target
-
-
-def _partition_first(tile: NkiTensor) -> NkiTensor:
-    """A whole tile with block axes as one [partitions, elements], which is how it lies in memory."""
-    if tile.elements.partition_axis == 0:
-        return tile
-    steps = tile.elements.steps
-    axis = tile.elements.partition_axis
-    assert axis is not None
-    count = tile.shape[axis]
-    return tile.ap([[steps[axis], count], [1, prod(tile.shape) // count]])
 
 
 def zeros_like(x: NkiTensor, dtype: object = None, buffer: object = None, name: str = "") -> NkiTensor:

@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from triptych.languages.nki.tracing import buffers
-from triptych.languages.nki.tracing.dtypes import Dtype, bool_, float32, nki_dtype, promote, promote_number, uint8
+from triptych.languages.nki.tracing.dtypes import (
+    Dtype,
+    bool_,
+    dtype_name,
+    float32,
+    nki_dtype,
+    promote,
+    promote_number,
+    uint8,
+)
 from triptych.languages.nki.tracing.indexing import number, refuse
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.tracing.tracer import BETA1, Tracer, current
@@ -141,8 +150,11 @@ def _two_tiles(
     target = result_tile(tracer, shape, dtype, default)
     left = x if x.shape == shape else x.broadcast_to(shape)
     right = y if y.shape == shape else y.broadcast_to(shape)
-    kinds = {target.dtype.name, x.dtype.name, y.dtype.name}
-    integer = len(kinds) == 1 and kinds <= _INTEGERS_32 and ALU[name].kind is AluKind.ARITHMETIC
+    integer = (
+        target.dtype == x.dtype == y.dtype
+        and dtype_name(x.dtype) in _INTEGERS_32
+        and ALU[name].kind is AluKind.ARITHMETIC
+    )
     attributes: dict[str, AttributeValue] = {"op": name, "integer": integer}
     engine = Engine.GPSIMD if integer else ALU[name].engines[0]
     tracer.emit("tensor_tensor", {"dst": target, "data1": left, "data2": right}, attributes, engine=engine, mask=mask)

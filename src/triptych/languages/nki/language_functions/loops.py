@@ -135,6 +135,7 @@ def loop_reduce(x: object, op: object, loop_indices: object, *, dtype: object = 
     first = held.tile is None
     if held.tile is None:
         held.tile = result_tile(tracer, data.shape, dtype, data.dtype)
+        tracer.loops.reduced.add(held.tile.elements.tensor)
     start = len(tracer.instructions)
     source = data if first else binary(alu_name(op), held.tile, data, held.tile.dtype, mask)
     tracer.emit("tensor_copy", {"dst": held.tile, "src": source}, mask=mask)

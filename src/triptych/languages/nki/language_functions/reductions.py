@@ -23,15 +23,21 @@ def trailing_axes(axis: object, shape: Sequence[int], what: str) -> int:
         NkiError: for the partition axis, or axes that are not the last ones.
     """
     rank = len(shape)
-    places = sorted(_place(one, rank, what) for one in sequence(axis))
+    places = _free_axes(axis, rank, what)
+    if places != list(range(rank - len(places), rank)):
+        raise refuse(f"{what}: axes {places} of shape {list(shape)} are not the last ones")
+    return len(places)
+
+
+def _free_axes(axis: object, rank: int, what: str) -> list[int]:
+    """The axes to reduce, in order; the partition axis is none."""
+    places = sorted({_place(one, rank, what) for one in sequence(axis)})
     if 0 in places:
         raise refuse(
             f"{what}: axis 0 is the partition axis, over which the Vector engine cannot reduce",
             "transpose first, or multiply by a column of ones with nisa.nc_matmul",
         )
-    if places != list(range(rank - len(places), rank)):
-        raise refuse(f"{what}: axes {places} of shape {list(shape)} are not the last ones")
-    return len(places)
+    return places
 
 
 def _place(axis: object, rank: int, what: str) -> int:
@@ -59,58 +65,72 @@ def reduce(
     keepdims: bool,
     default: Dtype | None = None,
 ) -> NkiTensor:
-    """One reduction by the Vector engine."""
+    """One reduction by the Vector engine, which walks the axes that are kept before those that are not."""
     tracer = current(what)
     data = on_chip(x, what)
-    axes = trailing_axes(axis, data.shape, what)
-    target = result_tile(tracer, reduced_shape(data.shape, axes, keepdims), dtype, default or data.dtype)
-    tracer.emit("tensor_reduce", {"dst": target, "data": data}, {"op": name, "axes": axes}, mask=mask)
-    return target
+    places = _free_axes(axis, data.ndim, what)
+    kept = [at for at in range(data.ndim) if at not in places]
+    order, attributes = [*kept, *places], {"op": name, "axes": len(places)}
+    last = order == list(range(data.ndim))
+    shape = reduced_shape([data.shape[at] for at in order], len(places), last and keepdims)
+    target = result_tile(tracer, shape, dtype, default or data.dtype)
+    if last:
+        tracer.emit("tensor_reduce", {"dst": target, "data": data}, attributes, mask=mask)
+        return target
+    part = tracer.cut(mask, data.shape)
+    left = tuple(part[at] for at in kept) if part else ()
+    if part is not None:
+        operands = {"dst": target.part(left) if any(left) else target, "data": data.part(part) if part else data}
+        tracer.emit("tensor_reduce", {**operands, "data": operands["data"].permute(order)}, attributes)
+    if part != ():
+        tracer.note_filled(target, None if part is None else left)
+    if not keepdims:
+        return target
+    return target.reshape([1 if at in places else count for at, count in enumerate(data.shape)])
 
 
 def sum(
     x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False
 ) -> NkiTensor:  # the language's own name
-    """The sum over trailing free axes."""
+    """The sum over free axes."""
     return reduce("add", "nl.sum", x, axis, dtype, mask, keepdims)
 
 
 def max(
     x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False
 ) -> NkiTensor:  # the language's own name
-    """The largest over trailing free axes."""
+    """The largest over free axes."""
     return reduce("maximum", "nl.max", x, axis, dtype, mask, keepdims)
 
 
 def min(
     x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False
 ) -> NkiTensor:  # the language's own name
-    """The smallest over trailing free axes."""
+    """The smallest over free axes."""
     return reduce("minimum", "nl.min", x, axis, dtype, mask, keepdims)
 
 
 def prod(x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False) -> NkiTensor:
-    """The product over trailing free axes."""
+    """The product over free axes."""
     return reduce("multiply", "nl.prod", x, axis, dtype, mask, keepdims)
 
 
 def all(
     x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False
 ) -> NkiTensor:  # the language's own name
-    """Whether all elements over trailing free axes are not 0."""
+    """Whether all elements over free axes are not 0."""
     return reduce("logical_and", "nl.all", x, axis, dtype, mask, keepdims)
 
 
 def _count(data: NkiTensor, axis: Axes, mask: object, what: str) -> int:
     """How many elements that the mask lets through are reduced into one."""
-    axes = trailing_axes(axis, data.shape, what)
     cut = current(what).cut(mask, data.shape) or (None,) * data.ndim
     counts = [part[1] - part[0] if part else count for part, count in zip(cut, data.shape, strict=True)]
-    return product(counts[data.ndim - axes :])
+    return product(counts[at] for at in _free_axes(axis, data.ndim, what))
 
 
 def mean(x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False) -> NkiTensor:
-    """The mean over trailing free axes: a sum in float32, times 1 over the count of what the mask lets through."""
+    """The mean over free axes: a sum in float32, times 1 over the count of what the mask lets through."""
     data = on_chip(x, "nl.mean")
     total = reduce("add", "nl.mean", data, axis, float32, mask, keepdims)
     final = data.dtype if dtype is None else nki_dtype(dtype)
@@ -118,7 +138,7 @@ def mean(x: object, axis: Axes, dtype: object = None, *, mask: object = None, ke
 
 
 def var(x: object, axis: Axes, dtype: object = None, *, mask: object = None, keepdims: bool = False) -> NkiTensor:
-    """The variance (of the population) over trailing free axes."""
+    """The variance (of the population) over free axes."""
     data = on_chip(x, "nl.var")
     centre = mean(data, axis, float32, mask=mask, keepdims=True)
     deviation = binary("subtract", data, centre, float32, mask)
@@ -130,7 +150,7 @@ def var(x: object, axis: Axes, dtype: object = None, *, mask: object = None, kee
 def softmax(
     x: object, axis: Axes = -1, dtype: object = None, *, compute_dtype: object = None, mask: object = None
 ) -> NkiTensor:
-    """exp(x - max) over its sum, along trailing free axes."""
+    """exp(x - max) over its sum, along free axes."""
     data = on_chip(x, "nl.softmax")
     inner = float32 if compute_dtype is None else nki_dtype(compute_dtype)
     largest = max(data, axis, float32, mask=mask, keepdims=True)

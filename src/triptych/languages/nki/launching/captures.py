@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -25,6 +25,8 @@ class OutputSpec:
     dtype: Dtype
     argument: int
     """Its place among the launch's arguments: behind the inputs where it is new."""
+    returned: tuple[int, ...]
+    """The shape that a new array is returned in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,13 @@ class Capture:
             Constant(handle.storage, array.tobytes()) for handle, (_, array) in zip(held, self.constants, strict=True)
         ]
         nodes = (*(Allocate(handle.storage) for handle in made), *data, launch)
-        outputs = tuple(arguments[spec.argument] for spec in self.outputs)
+        outputs = tuple(self._returned(spec, arguments[spec.argument]) for spec in self.outputs)
         return Plan(nodes, {self.kernel: self.program}, self.inputs, outputs)
+
+    def _returned(self, spec: OutputSpec, held: Handle) -> Handle:
+        if spec.argument < len(self.inputs) or held.shape == spec.returned:
+            return held
+        return replace(held, shape=spec.returned, strides=contiguous_strides(spec.returned, held.dtype))
 
     def results(self, arrays: Sequence[object], made: Sequence[NDArray[Any]]) -> object:
         """What the kernel returns: the very arrays that it was given, and of the plan's outputs those that are new."""

@@ -198,8 +198,12 @@ class Kernel:
         places = {one.elements.tensor: at for at, one in enumerate(arguments)}
         trace = tracer.finish(arguments, outputs)
         specs = tuple(
-            OutputSpec(one.name, one.declaration.shape, one.dtype, places[one.elements.tensor]) for one in outputs
-        )
+            OutputSpec(
+                one.name, one.declaration.shape, one.dtype, places[one.elements.tensor],
+                one.shape if self.ranks == 1 else one.declaration.shape,
+            )
+            for one in outputs
+        )  # fmt: skip
         program = Program.of(NKI, to_json(trace), hardware.target)
         structure = tuple if isinstance(returned[0], tuple) else list if isinstance(returned[0], list) else None
         names = tuple(one.name for one in inputs)
@@ -270,7 +274,8 @@ class Kernel:
             known = one.buffer.shared or one.is_argument
             if not known and (self.generation == CURRENT or prod(self.grid) > 1):
                 raise self._refuse(place, "outputs must be in nl.shared_hbm")
-            if not one.whole and not (self.ranks > 1 and one.shape == one.declaration.shape[1:]):
+            reshaped = one.reshaped_whole and self.ranks == 1 and not one.is_argument
+            if not one.whole and not reshaped and not (self.ranks > 1 and one.shape == one.declaration.shape[1:]):
                 raise self._refuse(f"returns a part of `{one.name}`", "return the whole tensor")
             outputs.append(one)
         return outputs

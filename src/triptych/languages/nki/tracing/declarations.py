@@ -146,8 +146,12 @@ class Declarations:
         return self._hbm(tuple(int(count) for count in counts), dtype, buffer, label)
 
     def _tile(self, counts: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str, zeroed: bool) -> NkiTensor:
-        axis = next((axis for axis, count in enumerate(counts) if isinstance(count, ParDim)), 0)
-        key = (counts, axis, dtype, buffer.space)
+        axis = 0
+        for at, count in enumerate(counts):
+            if isinstance(count, ParDim):
+                axis = at
+                break
+        key = (counts, axis, dtype, id(buffer.space))
         layout = self._layouts.get(key)
         if layout is None:
             layout = self._layouts[key] = self._layout(tuple(int(count) for count in counts), axis, dtype, buffer, name)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from triptych.core.errors import NkiError
 from triptych.neuron.isa import ROWS, Instruction, Region, Tensor
+from triptych.neuron.isa.trace import Pattern
 from triptych.neuron.timeline.footprints import Footprints, key_of
 
 Path = tuple[tuple[int, int], ...]
@@ -52,10 +53,18 @@ class _Cell:
 
 
 @cache
-def _roles(operation: str) -> tuple[tuple[str, bool, bool], ...]:
-    """The operands of an instruction: name, whether it is read, and written; products that add up are not."""
+def _uses(operation: str) -> tuple[tuple[str, bool], ...]:
+    """The operands that an instruction reads, then those that it writes, which products that add up do not."""
     row = ROWS[operation]
-    return tuple((one.name, one.read, one.written and not row.accumulates) for one in row.operands)
+    read = tuple((one.name, False) for one in row.operands if one.read)
+    return read + tuple((one.name, True) for one in row.operands if one.written and not row.accumulates)
+
+
+@lru_cache(1 << 14)
+def _reach(pattern: Pattern) -> tuple[int, int]:
+    """How far a pattern reaches below its offset, and from its first element to its last one."""
+    below = sum(step * (count - 1) for step, count in pattern if step < 0)
+    return below, sum(abs(step) * (count - 1) for step, count in pattern)
 
 
 def check_independent(
@@ -77,49 +86,83 @@ def check_independent(
     Raises:
         NkiError: at the line that writes or reads it.
     """
-    checked = {path: any(loops[loop].independent for loop, _ in path) for path in set(paths)}
-    accesses = [
-        access
-        for at, (instruction, path) in enumerate(zip(program, paths, strict=True))
-        if checked[path] and at not in exempt
-        for access in _accesses(instruction, path)
-    ]
-    if not any(one.written for one in accesses):
-        return
-    for group in _that_meet(accesses, tensors):
+    accesses = _Accesses(program, paths, loops, tensors)
+    accesses.collect(exempt)
+    for group in accesses.that_meet():
         if next(_clashes(group, loops), None) is not None:
             _check_by_cells(group, loops, tensors)
 
 
-def _accesses(instruction: Instruction, path: Path) -> Iterator[Access]:
-    """What it touches at places that are known, reads first."""
-    operands = instruction.operands
-    written: list[Access] = []
-    for name, reads, writes in _roles(instruction.operation):
-        operand = operands.get(name)
-        if isinstance(operand, Region) and operand.dynamic is None:
-            if writes:
-                written.append(Access(instruction, operand, path, True))
-            if reads:
-                yield Access(instruction, operand, path, False)
-    yield from written
+class _Accesses:
+    """What the instructions of independent loops touch at places that are known, in their order; reads first."""
 
+    def __init__(
+        self,
+        program: Sequence[Instruction],
+        paths: Sequence[Path],
+        loops: Mapping[int, Loop],
+        tensors: Sequence[Tensor],
+    ) -> None:
+        self._program = program
+        self._paths = paths
+        self._loops = loops
+        self._free = [tensor.free if tensor.space.on_chip else 0 for tensor in tensors]
+        self._owners: list[int] = []
+        self._regions: list[Region] = []
+        self._numbers: list[int] = []
+        """Of the paths."""
+        self._written: list[bool] = []
+        self._first: list[int] = []
+        """The first element that it spans: of a tile within each partition."""
+        self._span: list[int] = []
+        """From the first element to the last one."""
 
-def _that_meet(accesses: Sequence[Access], tensors: Sequence[Tensor]) -> Iterator[list[Access]]:
-    """The accesses of a tensor that span elements in common, several paths and a write among them, in their order."""
-    low = np.fromiter((_first(one.region, tensors) for one in accesses), np.int64, len(accesses))
-    span = np.fromiter((_span(one.region, tensors) for one in accesses), np.int64, len(accesses))
-    numbers = {id(path): at for at, path in enumerate({id(one.path): one.path for one in accesses}.values())}
-    path = np.fromiter((numbers[id(one.path)] for one in accesses), np.int64, len(accesses))
-    written = np.fromiter((one.written for one in accesses), np.bool_, len(accesses))
-    tensor = np.fromiter((one.region.tensor for one in accesses), np.int64, len(accesses))
-    width = int((low + span).max()) + 1
-    first, last = tensor * width + low, tensor * width + low + span
-    order = np.argsort(first, kind="stable")
-    reached = np.maximum.accumulate(last[order])
-    starts = np.flatnonzero(np.concatenate(([True], first[order][1:] > reached[:-1])))
-    for begin, end in _wanted(starts, path[order], written[order]):
-        yield [accesses[at] for at in np.sort(order[begin:end])]
+    def collect(self, exempt: frozenset[int]) -> None:
+        """Those of all instructions but the exempt ones."""
+        numbers: dict[int, int] = {}
+        for at, (instruction, path) in enumerate(zip(self._program, self._paths, strict=True)):
+            number = numbers.get(id(path))
+            if number is None:
+                checked = any(self._loops[loop].independent for loop, _ in path)
+                number = numbers[id(path)] = len(numbers) if checked else -1
+            if number < 0 or at in exempt:
+                continue
+            operands = instruction.operands
+            for name, written in _uses(instruction.operation):
+                operand = operands.get(name)
+                if isinstance(operand, Region) and operand.dynamic is None:
+                    self._owners.append(at)
+                    self._numbers.append(number)
+                    self._written.append(written)
+                    self._add(operand)
+
+    def _add(self, region: Region) -> None:
+        self._regions.append(region)
+        free, offset, pattern = self._free[region.tensor], region.offset, region.pattern
+        if free:
+            offset, pattern = offset % free, pattern[1:]
+        below, span = _reach(pattern)
+        self._first.append(offset + below)
+        self._span.append(span)
+
+    def that_meet(self) -> Iterator[list[Access]]:
+        """Those of a tensor that span elements in common, several paths and a write among them, in their order."""
+        if not any(self._written):
+            return
+        low, span = np.array(self._first, np.int64), np.array(self._span, np.int64)
+        tensor = np.array([one.tensor for one in self._regions], np.int64)
+        path, written = np.array(self._numbers, np.int64), np.array(self._written, np.bool_)
+        width = int((low + span).max()) + 1
+        first, last = tensor * width + low, tensor * width + low + span
+        order = np.argsort(first, kind="stable")
+        reached = np.maximum.accumulate(last[order])
+        starts = np.flatnonzero(np.concatenate(([True], first[order][1:] > reached[:-1])))
+        for begin, end in _wanted(starts, path[order], written[order]):
+            yield [self._access(int(at)) for at in np.sort(order[begin:end])]
+
+    def _access(self, at: int) -> Access:
+        owner = self._owners[at]
+        return Access(self._program[owner], self._regions[at], self._paths[owner], self._written[at])
 
 
 def _wanted(
@@ -131,21 +174,6 @@ def _wanted(
     ends = np.append(starts[1:], len(path))
     for at in np.flatnonzero(wanted):
         yield int(starts[at]), int(ends[at])
-
-
-def _first(region: Region, tensors: Sequence[Tensor]) -> int:
-    """The first element that it spans: of a tile within each partition."""
-    tensor = tensors[region.tensor]
-    low, pattern = region.offset, region.pattern
-    if tensor.space.on_chip:
-        low, pattern = low % tensor.free, pattern[1:]
-    return low + sum(step * (count - 1) for step, count in pattern if step < 0)
-
-
-def _span(region: Region, tensors: Sequence[Tensor]) -> int:
-    """From the first element to the last one."""
-    pattern = region.pattern[1:] if tensors[region.tensor].space.on_chip else region.pattern
-    return sum(abs(step) * (count - 1) for step, count in pattern)
 
 
 def _clashes(accesses: Sequence[Access], loops: Mapping[int, Loop]) -> Iterator[tuple[Access, Access, int]]:

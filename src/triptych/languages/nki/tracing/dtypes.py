@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import ml_dtypes
@@ -84,6 +84,11 @@ def nki_dtype(kind: object) -> Dtype:
         return cast("Dtype", kind)
     if isinstance(kind, str) and kind in _BY_NAME:
         return _BY_NAME[kind]
+    return _of_type(kind) if isinstance(kind, type) else _of_another(cast("object", kind))
+
+
+def _of_another(kind: object) -> Dtype:
+    """What numpy takes for a dtype of NKI."""
     try:
         dtype: Dtype | None = np.dtype(kind)  # type: ignore[call-overload]
     except TypeError:
@@ -91,6 +96,9 @@ def nki_dtype(kind: object) -> Dtype:
     if dtype is None or dtype_name(dtype) not in _BY_NAME or _BY_NAME[dtype_name(dtype)] != dtype:
         raise NkiError(f"{kind!r} is no dtype of NKI", where=author_location(), hint=f"dtypes: {', '.join(_BY_NAME)}")
     return dtype
+
+
+_of_type = lru_cache(256)(_of_another)
 
 
 @cache

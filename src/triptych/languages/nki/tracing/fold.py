@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import replace
 
 from triptych.core.errors import NkiError
 from triptych.neuron.isa import ROWS, Hardware, Instruction, Region, Tensor, Verifier
@@ -20,11 +19,15 @@ def fold_copies(
     generation: str,
 ) -> tuple[Instruction, ...]:
     """The instructions of a program without those `copies` (indices) that the instruction before can do itself."""
+    if not copies:
+        return tuple(instructions)
     uses = Counter(
-        operand.tensor
-        for instruction in instructions
-        for operand in instruction.operands.values()
-        if isinstance(operand, Region)
+        [
+            operand.tensor
+            for instruction in instructions
+            for operand in instruction.operands.values()
+            if isinstance(operand, Region)
+        ]
     )
     folded: list[Instruction] = []
     verifier = Verifier(tensors, hardware, generation)
@@ -47,19 +50,23 @@ def _join(made: Instruction, copy: Instruction, tensors: Sequence[Tensor]) -> In
     run in place, and one that updates its own has its old value there.
     """
     source, target = copy.region("src"), copy.region("dst")
+    if made.operands.get("dst") != source:
+        return None
     dtype = tensors[source.tensor].dtype
     exact = dtype == tensors[target.tensor].dtype or (dtype.name == "f32" and _computes_in_float32(made, tensors))
-    if made.operands.get("dst") != source or not exact:
+    if not exact:
         return None
-    reads = [one for name, one in made.operands.items() if name != "dst" and isinstance(one, Region)]
-    if any(one.tensor == target.tensor and one != target for one in reads):
-        return None
-    if any(rule.name == "dst" and rule.read for rule in ROWS[made.operation].operands):
-        return None
+    for name, one in made.operands.items():
+        if name != "dst" and isinstance(one, Region) and one.tensor == target.tensor and one != target:
+            return None
+    row = ROWS[made.operation]
+    for rule in row.operands:
+        if rule.name == "dst" and rule.read:
+            return None
     attributes = made.attributes
-    if ROWS[made.operation].accumulates:  # an assignment replaces: it adds to nothing that is there
+    if row.accumulates:  # an assignment replaces: it adds to nothing that is there
         attributes = {**attributes, "accumulate": False}
-    return replace(made, operands={**made.operands, "dst": target}, attributes=attributes, where=copy.where)
+    return Instruction(made.operation, made.engine, {**made.operands, "dst": target}, attributes, copy.where)
 
 
 def _computes_in_float32(made: Instruction, tensors: Sequence[Tensor]) -> bool:

@@ -62,6 +62,8 @@ def whole_numbers(value: object, what: str) -> tuple[int, ...]:
     Raises:
         NkiError: for anything else.
     """
+    if isinstance(value, tuple) and not value:
+        return ()
     parts = list(cast("Iterable[object]", value)) if isinstance(value, tuple | list | range | np.ndarray) else [None]
     numbers = [whole(part) for part in parts]
     if None in numbers:

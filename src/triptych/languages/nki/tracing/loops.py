@@ -43,6 +43,8 @@ class Loops:
     _paths: dict[int, list[Path]] = field(default_factory=lambda: defaultdict[int, list[Path]](list))
     _exempt: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     _reductions: dict[object, Reduction] = field(default_factory=dict[object, Reduction])
+    reduced: set[int] = field(default_factory=set[int])
+    """The tensors that are tiles of `nl.loop_reduce`."""
 
     def record(self, program: int) -> None:
         """An instruction of a program was recorded."""
@@ -62,11 +64,6 @@ class Loops:
         """What the call of `nl.loop_reduce` that runs has reduced, in this iteration of the other loops."""
         outer = tuple(one for one in self.opened if one[0] not in reduced)
         return self._reductions.setdefault((call_path, outer), Reduction())
-
-    def reduces(self, tile: NkiTensor) -> bool:
-        """Whether it is a tile of `nl.loop_reduce`."""
-        tensor = tile.elements.tensor
-        return any(one.tile is not None and one.tile.elements.tensor == tensor for one in self._reductions.values())
 
     def check(self, program: int, instructions: Sequence[Instruction], tensors: Sequence[Tensor]) -> None:
         """Refuse a program in which an iteration of an `affine_range` needs what another one wrote.

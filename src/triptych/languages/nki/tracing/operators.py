@@ -53,10 +53,8 @@ class TileOperators(ABC):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def tracer(self) -> Tracer:
-        """The trace that the tile belongs to."""
+    tracer: Tracer
+    """The trace that the tile belongs to."""
 
     @abstractmethod
     def moving(self, index: IndexTile) -> NkiTensor:

@@ -6,6 +6,7 @@ Each is what `NkiTensor` makes of the same index; None is for indices that are a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from triptych.languages.nki.tracing.indexing import IndexTile
@@ -16,7 +17,8 @@ def sliced(view: View, keys: Sequence[object]) -> View | None:
     """By a slice of whole numbers inside each axis."""
     if len(keys) != len(view.shape):
         return None
-    offset, shape = view.offset, list[int]()
+    offset = view.offset
+    shape: list[int] = []
     for one, count, step in zip(keys, view.shape, view.steps, strict=True):
         if not isinstance(one, slice):
             return None
@@ -31,42 +33,80 @@ def sliced(view: View, keys: Sequence[object]) -> View | None:
     return View(view.tensor, offset, tuple(shape), view.steps, view.partition_axis)
 
 
+@dataclass(frozen=True, slots=True)
+class _Tiling:
+    """What index tiles of certain shapes and steps make of a view, wherever they begin."""
+
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    partition_axis: int | None
+    reaches: tuple[tuple[int, int, int], ...]
+    """Of each tile: its axis of the view, and the least and the greatest offset that stay inside of that."""
+
+
 def tiled(view: View, keys: Sequence[object]) -> View | None:
     """By an index tile of two axes or more, or a whole number, inside each axis; at least one tile."""
     if len(keys) != len(view.shape):
         return None
-    rank = max([len(one.shape) for one in keys if isinstance(one, IndexTile)], default=0)
-    if rank < 2:
-        return None
-    offset, shape, steps = view.offset, [1] * rank, [0] * rank
-    walked: list[int] = []
-    for at, (one, extent, step) in enumerate(zip(keys, view.shape, view.steps, strict=True)):
+    offset = view.offset
+    kinds: list[object] = [view.shape, view.steps, view.partition_axis]
+    for one, extent, step in zip(keys, view.shape, view.steps, strict=True):
         if isinstance(one, IndexTile):
-            if len(one.shape) != rank or not _joined(one, extent, step, shape, steps):
-                return None
             offset += one.offset * step
-            if at == view.partition_axis:
-                walked = [axis for axis, moved in enumerate(one.steps) if moved]
+            kinds += (one.shape, one.steps)
         elif isinstance(one, int) and type(one) is not bool and 0 <= one < extent:
             offset += int(one) * step
+            kinds.append(None)
         else:
             return None
-    if len(walked) > 1:
+    key = tuple(kinds)
+    tiling = _TILINGS.get(key)
+    if tiling is None:
+        if len(_TILINGS) >= _MOST_TILINGS:
+            _TILINGS.clear()
+        tiling = _TILINGS[key] = _tiling(view, keys)
+    if not isinstance(tiling, _Tiling):
         return None
+    for at, least, most in tiling.reaches:
+        if not least <= cast("IndexTile", keys[at]).offset <= most:
+            return None
+    return View(view.tensor, offset, tiling.shape, tiling.steps, tiling.partition_axis)
+
+
+_TILINGS: dict[object, _Tiling | str] = {}
+_MOST_TILINGS = 1 << 14
+_ANOTHER = "another case"
+
+
+def _tiling(view: View, keys: Sequence[object]) -> _Tiling | str:
+    """How the tiles of an index walk a view together; `_ANOTHER` where they are another case."""
+    rank = max([len(one.shape) for one in keys if isinstance(one, IndexTile)], default=0)
+    if rank < 2:
+        return _ANOTHER
+    shape, steps = [1] * rank, [0] * rank
+    walked: list[int] = []
+    reaches: list[tuple[int, int, int]] = []
+    for at, (one, extent, step) in enumerate(zip(keys, view.shape, view.steps, strict=True)):
+        if not isinstance(one, IndexTile):
+            continue
+        if len(one.shape) != rank or not _joined(one, step, shape, steps):
+            return _ANOTHER
+        low, high = one.bounds()
+        reaches.append((at, one.offset - low, extent - 1 - (high - one.offset)))
+        if at == view.partition_axis:
+            walked = [axis for axis, moved in enumerate(one.steps) if moved]
+    if len(walked) > 1:
+        return _ANOTHER
     partition_axis = None if view.partition_axis is None else walked[0] if walked else 0
-    return View(view.tensor, offset, tuple(shape), tuple(steps), partition_axis)
+    return _Tiling(tuple(shape), tuple(steps), partition_axis, tuple(reaches))
 
 
-def _joined(one: IndexTile, extent: int, step: int, shape: list[int], steps: list[int]) -> bool:
-    """Whether a tile stays inside of its axis and has the others' shape; shape and steps are then with it."""
-    low = high = one.offset
+def _joined(one: IndexTile, step: int, shape: list[int], steps: list[int]) -> bool:
+    """Whether a tile has the others' shape; shape and steps are then with it."""
     for axis, (count, moved) in enumerate(zip(one.shape, one.steps, strict=True)):
         if count != 1:
             if shape[axis] not in (1, count):
                 return False
             shape[axis] = count
-            if moved:
-                steps[axis] += moved * step
-                reach = moved * (count - 1)
-                low, high = (low + reach, high) if reach < 0 else (low, high + reach)
-    return low >= 0 and high < extent
+            steps[axis] += moved * step
+    return True

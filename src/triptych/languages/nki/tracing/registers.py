@@ -14,17 +14,12 @@ if TYPE_CHECKING:
 class VirtualRegister:
     """A register of 32 bits: `nisa.register_alloc`; an index, a loop's bound or condition. It has no value yet."""
 
-    __slots__ = ("_tracer", "tensor")
+    __slots__ = ("tensor", "tracer")
 
     def __init__(self, tracer: Tracer, tensor: int) -> None:
         """The register that `tracer` declared as `tensor`."""
-        self._tracer = tracer
+        self.tracer = tracer
         self.tensor = tensor
-
-    @property
-    def tracer(self) -> Tracer:
-        """The trace that it belongs to."""
-        return self._tracer
 
     @property
     def region(self) -> Region:

@@ -26,11 +26,8 @@ class TensorViews(ABC):
 
     name: str
     dtype: Dtype
-
-    @property
-    @abstractmethod
-    def tracer(self) -> Tracer:
-        """The trace that the tensor belongs to."""
+    tracer: Tracer
+    """The trace that the tensor belongs to."""
 
     @property
     @abstractmethod

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class NkiTensor(TileOperators, TensorViews):
     """A tensor, or a view of one. Supports basic slicing and index tiles; its values exist only when the trace runs."""
 
-    __slots__ = ("_tracer", "_view", "buffer", "dtype", "moves", "name", "producer", "writable")
+    __slots__ = ("_view", "buffer", "dtype", "moves", "name", "producer", "tracer", "writable")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class NkiTensor(TileOperators, TensorViews):
         producer: int | None = None,
     ) -> None:
         """A tensor of `tracer`'s kernel; `producer` is the instruction that made it, where one returned it."""
-        self._tracer = tracer
+        self.tracer = tracer
         self._view = view
         self.dtype = dtype
         self.buffer = buffer
@@ -52,20 +52,17 @@ class NkiTensor(TileOperators, TensorViews):
         """Of an index: what its one element moves."""
 
     @property
-    def tracer(self) -> Tracer:
-        """The trace that it belongs to."""
-        return self._tracer
-
-    @property
     def view_of(self) -> View:
         """Its elements, all indices checked."""
-        self.check_ranges(self.elements)
-        return self._view
+        elements = self.elements
+        if elements.ranges:
+            self.check_ranges(elements)
+        return elements
 
     @property
     def elements(self) -> View:
         """Its elements."""
-        if self._view.tensor in self._tracer.accumulated:
+        if self._view.tensor in self.tracer.accumulated:
             raise refuse(f"tensor `{self.name}` was accumulated into another by '+='; use that one")
         return self._view
 
@@ -102,17 +99,25 @@ class NkiTensor(TileOperators, TensorViews):
     @property
     def is_argument(self) -> bool:
         """Whether the caller gave it."""
-        return self._view.tensor in self._tracer.argument_ids
+        return self._view.tensor in self.tracer.argument_ids
 
     @property
     def declaration(self) -> Tensor:
         """The tensor that it views."""
-        return self._tracer.tensors[self._view.tensor]
+        return self.tracer.tensors[self._view.tensor]
 
     @property
     def whole(self) -> bool:
         """Whether it views all of its tensor, in its order."""
         return self.shape == self.declaration.shape and self.size == self.declaration.size
+
+    @property
+    def reshaped_whole(self) -> bool:
+        """Whether it views all of its tensor in HBM, in its order, in whatever shape."""
+        view = self._view
+        order = zip(view.steps, view.shape, range(self.ndim), strict=True)
+        known = view.offset == 0 and view.dynamic is None and self.size == self.declaration.size
+        return known and not self.on_chip and all(n == 1 or step == prod(self.shape[at + 1 :]) for step, n, at in order)
 
     def __len__(self) -> int:
         """Elements along the first axis."""
@@ -134,8 +139,8 @@ class NkiTensor(TileOperators, TensorViews):
             NkiError: for a shape to which the tensor does not broadcast.
         """
         single = self.on_chip and self.shape[0] == 1 and len(shape) == self.ndim and shape[0] != 1
-        if single and self._tracer.generation == "beta1":
-            return self._tracer.binary["broadcast_to"](self, shape)
+        if single and self.tracer.generation == "beta1":
+            return self.tracer.binary["broadcast_to"](self, shape)
         return super().broadcast_to(shape)
 
     def moving(self, index: IndexTile) -> NkiTensor:
@@ -154,8 +159,8 @@ class NkiTensor(TileOperators, TensorViews):
 
     def astype(self, dtype: object) -> NkiTensor:
         """A copy of a tile in another dtype (Beta 1)."""
-        made = self._tracer.allocate(self.shape, nki_dtype(dtype), sbuf)
-        self._tracer.emit("tensor_copy", {"dst": made, "src": self})
+        made = self.tracer.allocate(self.shape, nki_dtype(dtype), sbuf)
+        self.tracer.emit("tensor_copy", {"dst": made, "src": self})
         return made
 
     def expand_dims(self, axis: int) -> NkiTensor:
@@ -165,7 +170,7 @@ class NkiTensor(TileOperators, TensorViews):
     def with_view(self, view: View, *, dtype: Dtype | None = None, writable: bool | None = None) -> NkiTensor:
         """Other elements of the same tensor; in another dtype `view.tensor` says how its bytes are viewed."""
         return NkiTensor(
-            self._tracer,
+            self.tracer,
             view,
             self.dtype if dtype is None else dtype,
             self.buffer,
@@ -188,15 +193,16 @@ class NkiTensor(TileOperators, TensorViews):
         """
         view = self._view
         known = cast("tuple[object, ...]", key) if isinstance(key, tuple) else ()
-        if known and view.dynamic is None and not view.ranges and view.tensor not in self._tracer.accumulated:
-            found = sliced(view, known)
-            if found is None and (found := tiled(view, known)) is not None:
-                self._tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
+        if known and view.dynamic is None and not view.ranges and view.tensor not in self.tracer.accumulated:
+            if isinstance(known[0], slice):
+                found = sliced(view, known)
+            elif (found := tiled(view, known)) is not None:
+                self.tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
             if found is not None:
                 return self.with_view(found)
         keys = expand_index(known or cast("object", key), self.ndim, self.name)
         if any(isinstance(one, IndexTile) or (isinstance(one, NkiTensor) and one.moves is not None) for one in keys):
-            self._tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
+            self.tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
             return self.with_view(self._by_tiles(keys))
         return self.with_view(self._by_slices(keys))
 
@@ -325,11 +331,11 @@ class NkiTensor(TileOperators, TensorViews):
 
     def __setitem__(self, key: object, value: object) -> None:
         """Beta 1's assignment: a copy into the view, or the fill with a number."""
-        self._tracer.assign(self[key], value)
+        self.tracer.assign(self[key], value)
 
     def __iadd__(self, value: object) -> NkiTensor:
         """Beta 1's accumulation: `psum += nisa.nc_matmul(…)`."""
-        return self._tracer.accumulate(self, value)
+        return self.tracer.accumulate(self, value)
 
     def __bool__(self) -> bool:
         """Never: values are not known while a kernel is traced."""

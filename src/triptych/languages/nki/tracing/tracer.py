@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -23,6 +24,7 @@ from triptych.languages.nki.tracing.operators import COMPARISONS, OPERATORS, STE
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.spinning import stopped_where_it_spins
 from triptych.languages.nki.tracing.tensors import NkiTensor
+from triptych.languages.nki.tracing.views import pattern_of
 from triptych.neuron.isa import ROWS, Engine, Instruction, Region, Space, Trace, Verifier
 from triptych.neuron.isa.capacity import verify_capacity
 from triptych.neuron.isa.row import OperandRule, Row
@@ -33,6 +35,25 @@ CURRENT = "current"
 
 TileOrNumber = NkiTensor | VirtualRegister | float
 Binary = Callable[..., NkiTensor]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What is the same of all instructions of a row."""
+
+    row: Row
+    defaults: Mapping[str, AttributeValue]
+    has_state: bool
+    """Whether an operand stands for registers of the engine."""
+
+    @classmethod
+    def of(cls, operation: str) -> _Form:
+        row = ROWS[operation]
+        defaults = {name: rule.default for name, rule in row.attributes.items()}
+        return cls(row, defaults, any(rule.state or rule.name == "registers" for rule in row.operands))
+
+
+_form = cache(_Form.of)
 
 
 @dataclass(slots=True)
@@ -108,29 +129,34 @@ class Tracer(Declarations):
         Raises:
             NkiError: (and its kinds) where the instruction breaks a rule of the hardware.
         """
-        row = ROWS[operation]
-        box = self._box(mask, row, operands)
-        self.note_filled(operands.get("dst"), box)
+        form = _form(operation)
+        box = () if mask is None else self._box(mask, form.row, operands)
+        if box != () or self.masked:
+            self.note_filled(operands.get("dst"), box)
         if box is None:
             return None
-        chosen = engine or row.engines[0]
+        chosen = engine or form.row.engines[0]
         regions: dict[str, Operand] = {}
-        for rule in row.operands:
+        for rule in form.row.operands:
             operand = operands.get(rule.name)
             if isinstance(operand, NkiTensor):
                 regions[rule.name] = self._region(operand, box, rule)
+            elif operand is None:
+                continue
             elif isinstance(operand, VirtualRegister):
                 regions[rule.name] = self.index_region(operand, rule.name)
-            elif operand is not None:
+            else:
                 regions[rule.name] = float(operand)
-        filled = {name: rule.default for name, rule in row.attributes.items()} | dict(attributes or {})
-        self._add_state(row, chosen, regions, filled)
+        filled = {**form.defaults, **attributes} if attributes else form.defaults
+        if form.has_state:
+            self._add_state(form.row, chosen, regions, filled)
         instruction = Instruction(operation, chosen, regions, filled, author_location())
         self._verifier.verify(instruction)
         self._count()
-        self.instructions.append(instruction)
+        instructions = self.instructions
+        instructions.append(instruction)
         self.loops.record(self.program)
-        return len(self.instructions) - 1
+        return len(instructions) - 1
 
     def note_filled(self, made: object, part: Cut | None) -> None:
         """An instruction filled a part of a tile; a tile that is filled twice counts as whole."""
@@ -184,14 +210,15 @@ class Tracer(Declarations):
                 "an input is immutable and a broadcast view read-only: write to a tensor of nl.ndarray",
             )
         view = tensor.elements.cut(cut[:1] if rule.fixed else cut) if cut else tensor.elements
-        tensor.check_ranges(view)
+        if view.ranges:
+            tensor.check_ranges(view)
         if view.partition_axis not in (None, 0):
             raise refuse(
                 f"tensor `{tensor.name}`: the leading dimension of an operand must be the partition dimension; "
                 f"it is dimension {view.partition_axis} of the shape {list(view.shape)}",
                 "index the block dimensions in front of it",
             )
-        return Region(view.tensor, view.offset, tuple(zip(view.steps, view.shape, strict=True)), view.dynamic)
+        return Region(view.tensor, view.offset, pattern_of(view.steps, view.shape), view.dynamic)
 
     def _add_state(
         self, row: Row, engine: Engine, regions: dict[str, Operand], attributes: Mapping[str, AttributeValue]
@@ -234,7 +261,7 @@ class Tracer(Declarations):
             if filled is not None:
                 self.emit("tensor_copy", {"dst": filled[0], "src": filled[1]})
                 self._assignments.add((self.program, len(self.instructions) - 1))
-                if self.loops.reduces(value):
+                if value.elements.tensor in self.loops.reduced:
                     self.loops.exempt(self.program, [len(self.instructions) - 1])
         elif isinstance(value, int | float) or whole(value) is not None:
             self.emit("memset", {"dst": target, "value": number(value)})
@@ -254,7 +281,8 @@ class Tracer(Declarations):
             last = self.instructions[-1]
             dst = next(rule for rule in ROWS[last.operation].operands if rule.name == "dst")
             operands = {**last.operands, "dst": self._region(target, (), dst)}
-            accumulating = replace(last, operands=operands, attributes={**last.attributes, "accumulate": None})
+            attributes = {**last.attributes, "accumulate": None}
+            accumulating = Instruction(last.operation, last.engine, operands, attributes, last.where)
             self._verifier.verify(accumulating)
             self.instructions[-1] = accumulating
             self.accumulated.add(value.elements.tensor)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import cast
 
 from triptych.core.errors import NkiLimitError
+from triptych.core.values import value
 from triptych.languages.calling import author_location
 from triptych.languages.nki.tracing.indexing import Box, Cut, Ds, IndexTile, refuse, sequence, whole
-from triptych.neuron.isa.trace import Dynamic, Indexing, Region
+from triptych.neuron.isa.trace import Dynamic, Indexing, Pattern, Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class AxisRange:
     index: IndexTile
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class View:
     """Elements of a declared tensor: `offset` and `steps` in elements of it, as its region has them."""
 
@@ -36,9 +38,13 @@ class View:
 
     def names(self, other: View) -> bool:
         """Whether both are the same elements in the same order, at places that are known."""
-        known = self.dynamic is None and other.dynamic is None
-        mine, theirs = ((one.tensor, one.offset, one.shape, one.steps) for one in (self, other))
-        return known and mine == theirs
+        return (
+            self.tensor == other.tensor
+            and self.offset == other.offset
+            and self.dynamic is None
+            and other.dynamic is None
+            and (self.shape, self.steps) == (other.shape, other.steps)
+        )
 
     def cut(self, cut: Cut) -> View:
         """The part that a mask leaves of the leading axes; axes of one element stand for the whole axis."""
@@ -57,6 +63,12 @@ class View:
         if dynamic is not None and dynamic.kind is Indexing.ROWS:
             dynamic = replace(dynamic, index=_cut_rows(dynamic.index, *own[0]))
         return replace(self, offset=offset, shape=tuple(shape), ranges=ranges, dynamic=dynamic)
+
+
+@lru_cache(4096)
+def pattern_of(steps: tuple[int, ...], shape: tuple[int, ...]) -> Pattern:
+    """The access pattern of a view."""
+    return tuple(zip(steps, shape, strict=True))
 
 
 def _cut_rows(index: Region, first: int, end: int) -> Region:
