@@ -1,4 +1,4 @@
-"""Kernels at the named sizes of their operators: which are right there, by how much, and which sizes do not fit.
+"""Every kernel at the named sizes of its operator: which are right there, by how much, and which sizes do not fit.
 
 `python docs/record_kernel_sizes.py` runs them and writes `docs/data/kernel_sizes.json`; the page of kernels has a
 table of it.
@@ -6,84 +6,179 @@ table of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 import triptych as tt
+from generators.attention_forward import ATTENTION_FORWARD
 from triptych.core.errors import ArgumentError, NkiLimitError
 from triptych.kernels import cuda, nki, triton
 from triptych.model.traffic import LEVELS
-from triptych.operators import OPERATORS, Operator, Size, case
+from triptych.operators import OPERATORS, Case, Operator, Size, draw_inputs, of_inputs
+from triptych.operators.operator import Array, Arrays, Outputs, Values
 
-MOST_BYTES, MOST_FLOPS = 2_200_000_000, 1_000_000_000_000
-"""A size fits where its least bytes (of T) and its least FLOPs are no more: with 16 cores it takes up to 90 seconds."""
+Function: TypeAlias = Callable[..., Any]
+Row: TypeAlias = dict[str, Any]
+"""What was found of a kernel at a size."""
+Call: TypeAlias = Callable[[Function, Sequence[Array], Values], object]
+"""How a function is called on an operator's inputs."""
+
 LANGUAGES: Mapping[str, Any] = {"CUDA C++": cuda, "Triton": triton, "NKI": nki}
-_BEST: Mapping[str, Mapping[str, str]] = {
-    "matmul": {"CUDA C++": "matmul_mma"},
-    "attention": {"CUDA C++": "attention_mma"},
+_KERNELS = Path(str(cuda.__file__)).parents[1]
+_REFERENCES = re.compile(r'from triptych\.kernels\.([\w.]+) import|"(\w+\.cuh?)"')
+"""What a kernel's file needs of the others: modules, and files of CUDA C++."""
+_DTYPES = {
+    **dict.fromkeys(("matmul", "grouped_matmul", "attention", "attention_backward"), "f16"),
+    "quantised_matmul": "f8e4m3fn",
 }
-"""The function of an operator's ladder that is run; else the one of the operator's name."""
-_DTYPES = {"matmul": "f16", "grouped_matmul": "f16", "attention": "f16", "quantised_matmul": "f8e4m3fn"}
 """T of operators that tensor cores carry out; else the operator's first."""
-_OTHERS = {"attention_backward", "grouped_matmul"}
-"""Operators whose functions take something else than the operator's inputs."""
-_CHIPS = {"quantised_matmul": "trn3"}
-"""The first NeuronCore that has T."""
+_CHIPS = {"nki": "trn2", "nki.quantised_matmul": "trn3"}
+"""By folder, or by kernel where it needs a later chip (8-bit floats); else an H100."""
+_OPERATORS = {"attention_forward": ATTENTION_FORWARD}
+"""Operators of functions that return more than the operator that they are named after."""
+
+
+def _as_they_are(function: Function, arrays: Sequence[Array], size: Values) -> object:
+    return function(*arrays, **({"causal": True} if size.get("causal") else {}))
+
+
+def _transposed(function: Function, arrays: Sequence[Array], size: Values) -> object:
+    """A comes transposed."""
+    a, b = arrays
+    return function(np.ascontiguousarray(a.T), b)
+
+
+def _in_pairs(function: Function, arrays: Sequence[Array], size: Values) -> object:
+    """Two sequences of matrices; their products, one behind the other."""
+    a, b, offsets = arrays
+    rows = [a[first:last] for first, last in pairwise(offsets)]
+    return np.concatenate(function(rows, list(b)))
+
+
+_CALLS: Mapping[str, Call] = {
+    "triton.grouped_matmul": _in_pairs,
+    **{f"nki.matmul_{tiling}": _transposed for tiling in ("tiled", "hoisted", "blocked", "fully_blocked")},
+}
+"""Kernels that take something else than the operator's inputs, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A function at a size."""
+    """A kernel's function at a size."""
 
+    name: str
+    """As it is found: `cuda.matmul_naive`."""
+    language: str
+    function: Function
     operator: Operator
     size: Size
-    dtype: str
-    language: str
-    function: Callable[..., Any]
-    name: str
 
     @property
-    def fits(self) -> bool:
-        """Whether it is run."""
-        return self.least_bytes <= MOST_BYTES and self.operator.least_flops(self.size.values) <= MOST_FLOPS
+    def dtype(self) -> str:
+        """T."""
+        return _DTYPES.get(self.operator.name, self.operator.dtypes[0])
 
     @property
     def least_bytes(self) -> int:
         """What every kernel moves at this size."""
         return self.operator.least_bytes(self.size.values, self.operator.dtype(self.dtype))
 
+    @property
+    def least_flops(self) -> int:
+        """What every kernel computes at this size."""
+        return self.operator.least_flops(self.size.values)
+
+    @property
+    def digest(self) -> str:
+        """Of the kernel's sources and what they import of each other, of the size and T: a row of another is stale."""
+        texts = [path.read_text(encoding="utf-8") for path in sorted(sources(self.name, self.function))]
+        told = repr((texts, sorted(self.size.values.items()), self.dtype))
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def operator_of(function: str) -> str | None:
+    """The operator with the longest name that the function's begins with, or (`persistent_matmul`) ends with."""
+    named = [one for one in OPERATORS if function == one or function.startswith(f"{one}_")]
+    named = named or [one for one in OPERATORS if function.endswith(f"_{one}")]
+    return max(named, key=len, default=None)
+
 
 def runs() -> Iterator[Run]:
-    """Every function of a language that carries out an operator, at every size of that."""
-    for name, operator in OPERATORS.items():
-        dtype = _DTYPES.get(name, operator.dtypes[0])
-        for size in operator.sizes:
-            for language, package in LANGUAGES.items():
-                function = _BEST.get(name, {}).get(language, name)
-                if function in package.__all__ and name not in _OTHERS:
-                    yield Run(operator, size, dtype, language, getattr(package, function), function)
+    """Every function of `triptych.kernels` that carries out an operator, at every size of that."""
+    for language, package in LANGUAGES.items():
+        for name in package.__all__:
+            operator = operator_of(name)
+            if operator is not None:
+                of = _OPERATORS.get(name, OPERATORS[operator])
+                full_name = f"{package.__name__.rpartition('.')[2]}.{name}"
+                yield from (Run(full_name, language, getattr(package, name), of, size) for size in of.sizes)
 
 
-def measure(run: Run) -> dict[str, Any]:
+def sources(name: str, function: Function) -> set[Path]:
+    """The files of `triptych.kernels` that a function is made of."""
+    module = Path(inspect.getfile(getattr(function, "function", function)))
+    own = module.with_name(f"{name.partition('.')[2]}.cu")
+    waiting, found = [module, *([own] if own.exists() else [])], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            for imported, included in _REFERENCES.findall(path.read_text(encoding="utf-8")):
+                place = f"{imported.replace('.', '/')}.py"
+                waiting.append(path.with_name(included) if included else _KERNELS / place)
+    return found
+
+
+def host() -> str:
+    """This machine, as rows name it."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{os.cpu_count()} cores, {memory / 2**30:.0f} GiB"
+
+
+@lru_cache(maxsize=1)
+def _inputs(operator: str, size: str, dtype: str) -> Arrays:
+    of = OPERATORS[operator]
+    return draw_inputs(of, size, dtype, of.distributions[0].name)
+
+
+@lru_cache(maxsize=1)
+def _case(name: str, operator: str, size: str, dtype: str) -> Case:
+    """Kernels of an operator share it: results in float64 take longer than many a kernel."""
+    of = _OPERATORS.get(name, OPERATORS[operator])
+    inputs = _inputs(operator, size, dtype)
+    return of_inputs(of, of.size(size).values, of.dtype(dtype), of.distributions[0].name, inputs)
+
+
+def measure(run: Run) -> Row:
     """The largest error as a share of what is allowed, the bytes over the least, and the findings; or a refusal.
 
     Bytes are those that each launch touches at the level of DRAM, of HBM on NKI.
     """
-    one = case(run.operator, run.size.name, run.dtype, run.operator.distributions[0].name)
-    options = {"causal": True} if run.size.values.get("causal") else {}
+    known: Row = {"dtype": run.dtype, "host": host(), "digest": run.digest}
+    key = run.operator.name, run.size.name, run.dtype
+    call, folder = _CALLS.get(run.name, _as_they_are), run.name.partition(".")[0]
     try:
-        with tt.profile(chip=_CHIPS.get(run.name, "trn2") if run.language == "NKI" else "h100") as profile:
-            result = run.function(*one.inputs.values(), **options)
+        with tt.profile(chip=_CHIPS.get(run.name, _CHIPS.get(folder, "h100"))) as profile:
+            result = call(run.function, list(_inputs(*key).values()), run.size.values)
     except (ArgumentError, NkiLimitError) as refused:
-        return {"refused": str(refused).splitlines()[0]}
-    outputs = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
-    verdict = one.verdict(tuple(np.asarray(array) for array in outputs))
+        return {**known, "refused": str(refused).splitlines()[0]}
+    outputs: Outputs = tuple(map(np.asarray, cast("Any", result if isinstance(result, tuple) else (result,))))
+    own = run.name.partition(".")[2]
+    verdict = _case(own if own in _OPERATORS else "", *key).verdict(outputs)
     level = LEVELS[profile.launches[0].record.machine][0]
     moved = sum(level.bytes(launch.counters) for launch in profile.launches)
     return {
+        **known,
         "error": float(f"{verdict.error:.3g}"),
         "bytes_over_least": float(f"{moved / run.least_bytes:.3g}"),
         "findings": len(profile.findings),

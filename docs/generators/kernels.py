@@ -5,24 +5,24 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import triptych
-from generators.kernel_sizes import MOST_BYTES, MOST_FLOPS
+from generators.kernel_sizes import LANGUAGES, Row, Run, operator_of, runs
 from generators.ladders import LADDERS, Ladder, columns
 from generators.markdown import code, first_paragraph, table
-from triptych.kernels import cuda, nki, triton
+from triptych.kernels import cuda
 from triptych.operators import OPERATORS
-from triptych.report.quantities import rate, ratio
+from triptych.report.quantities import ratio
 
 _DOCS = Path(__file__).resolve().parents[1]
 _SOURCE = Path(triptych.__file__).resolve().parent
 _RECORDED = _DOCS / "data" / "kernel_ladders.json"
 _SIZES_RECORDED = _DOCS / "data" / "kernel_sizes.json"
-_PACKAGES = {"CUDA C++": cuda, "Triton": triton, "NKI": nki}
 _HEAD = """\
 # Kernels
 
@@ -52,11 +52,11 @@ print(bounds)  # ['memory', 'memory']
 _SIZES = """\
 ## Named sizes
 
-At each of the operators' named sizes that fit: the largest error as a part of what the operator allows, right up to 1,
-and the bytes that the launches touch at the level of DRAM (HBM on NKI), over the least that any kernel does. No check
-found anything. Inputs are the operator's ordinary ones, in T; sizes of more than {bytes} of least bytes or {flops} of
-least FLOPs were not run. Those above 75 MB or 5 GFLOPs ran on a host with 16 cores (2026-11-30). A dash stands where
-there is no kernel; where rows do not fit SBUF, the compiler's message says so.
+Every kernel at every named size of its operator: the largest error as a part of what the operator allows, right up to
+1, and the bytes that the launches touch at the level of DRAM (HBM on NKI), over the least that any kernel does.
+{findings} Inputs are the operator's ordinary ones, in T. A dash stands where there is no kernel of that
+name; where a kernel does not take a size, or a row does not fit SBUF, its message says so. The hosts that ran them
+(2026-11-30): {hosts}.{left}
 
 """
 _LADDERS = """\
@@ -72,26 +72,51 @@ def page() -> str:
     """The page's Markdown."""
     recorded = json.loads(_RECORDED.read_text(encoding="utf-8"))
     ladders = "".join(_ladder(one, recorded[name]) for name, one in LADDERS.items())
-    listed = table(("operator", *_PACKAGES), _rows())
+    listed = table(("operator", *LANGUAGES), _rows())
     return f"{_HEAD}{listed}{_others()}{_named_sizes()}{_LADDERS}{ladders}".rstrip() + "\n"
 
 
 def _named_sizes() -> str:
-    found = json.loads(_SIZES_RECORDED.read_text(encoding="utf-8"))
+    found: dict[str, dict[str, Row]] = json.loads(_SIZES_RECORDED.read_text(encoding="utf-8"))
+    lines: dict[tuple[str, str, str, str], dict[str, str]] = {}
+    for run in sorted(runs(), key=_place):
+        name = run.name.partition(".")[2]
+        cells = lines.setdefault((run.operator.name, name, run.size.name, run.dtype), {})
+        cells[run.language] = _told(found.get(run.name, {}).get(run.size.name))
     rows = [
-        (name, size, next(iter(by_language.values()))["dtype"], *(_told(by_language.get(each)) for each in _PACKAGES))
-        for name, operator in OPERATORS.items()
-        for size in (one.name for one in operator.sizes)
-        if (by_language := found.get(name, {}).get(size))
+        (code(name), size, dtype, *(cells.get(language, "–") for language in LANGUAGES))
+        for (_, name, size, dtype), cells in lines.items()
     ]
-    head = _SIZES.format(bytes=rate(MOST_BYTES, "B"), flops=rate(MOST_FLOPS, "FLOPs"))
-    return head + table(("operator", "size", "T", *_PACKAGES), rows)
+    return _said_of_sizes(found) + table(("kernel", "size", "T", *LANGUAGES), rows)
 
 
-def _told(run: Mapping[str, Any] | None) -> str:
+def _place(run: Run) -> tuple[int, bool, str, int]:
+    """Where a run stands: by operator, by kernel, those that bear the operator's name first, by size."""
+    name = run.name.partition(".")[2]
+    return [*OPERATORS].index(run.operator.name), name != run.operator.name, name, run.operator.sizes.index(run.size)
+
+
+def _said_of_sizes(found: Mapping[str, Mapping[str, Row]]) -> str:
+    """The paragraph before the table, which says what is missing and what is old."""
+    every = {(run.name, run.size.name): run for run in runs()}
+    rows = {key: found[key[0]][key[1]] for key in every if key[1] in found.get(key[0], {})}
+    hosts = Counter(row["host"] for row in rows.values())
+    findings = sum(row.get("findings", 0) for row in rows.values())
+    missing = len(every) - len(rows)
+    old = sum(row["digest"] != every[key].digest for key, row in rows.items())
+    left = f"\nOf {len(every)} there are {missing}, large ones, that were not run yet: “not run”." if missing else ""
+    left += f"\nOf {old} the kernel was changed since." if old else ""
+    return _SIZES.format(
+        findings=f"The checks found {findings or 'nothing'}.",
+        hosts="; ".join(f"{host}: {count}" for host, count in hosts.most_common()),
+        left=left,
+    )
+
+
+def _told(run: Row | None) -> str:
     """The largest error and the bytes over the least; or what the function wants instead."""
     if run is None:
-        return "–"
+        return "not run"
     refused = run.get("refused")
     return (
         f"{ratio(run['error'])}, {run['bytes_over_least']:.2f}×"
@@ -103,30 +128,22 @@ def _told(run: Mapping[str, Any] | None) -> str:
 def _rows() -> Iterator[Sequence[str]]:
     """An operator a row, with the functions of each language that carry it out."""
     for name in OPERATORS:
-        cells = [", ".join(_link(package, one) for one in _functions(package, name)) for package in _PACKAGES.values()]
+        cells = [", ".join(_link(package, one) for one in _functions(package, name)) for package in LANGUAGES.values()]
         if any(cells):
             yield f"[{name}](operators.md#{name})", *cells
 
 
 def _functions(package: ModuleType, operator: str) -> list[str]:
     """Those named as the operator, with more behind it or without, unless that names another operator."""
-    return [one for one in package.__all__ if _operator_of(one) == operator]
-
-
-def _operator_of(function: str) -> str | None:
-    """The operator with the longest name that the function's begins with, or (`grouped_matmul`) is."""
-    named = [one for one in OPERATORS if function == one or function.startswith(f"{one}_")]
-    if not named:
-        named = [one for one in OPERATORS if function.endswith(f"_{one}")]
-    return max(named, key=len, default=None)
+    return [one for one in package.__all__ if operator_of(one) == operator]
 
 
 def _others() -> str:
     rows = [
         (_link(package, one), language, first_paragraph(getattr(package, one)))
-        for language, package in _PACKAGES.items()
+        for language, package in LANGUAGES.items()
         for one in package.__all__
-        if _operator_of(one) is None
+        if operator_of(one) is None
     ]
     return f"Besides:\n\n{table(('function', 'language', 'what it is'), rows)}"
 

@@ -13,6 +13,7 @@ from operator_cases import check_operator
 
 import triptych as tt
 from triptych.kernels import nki
+from triptych.operators import case, operator
 
 Function = Callable[..., Any]
 Matrix = npt.NDArray[Any]
@@ -75,6 +76,29 @@ def test_blocks_of_k_are_summed_up_in_f32() -> None:
 @pytest.mark.parametrize("name", ["mamba_scan", "conv1d_depthwise", "moe_matmul"])
 def test_operators(name: str, dtype: str) -> None:
     check_operator(getattr(nki, name), name, dtype, "tiny", chip="trn2")
+
+
+@pytest.mark.parametrize("lengths", [(40, 300), (130, 130), (77, 700)], ids=str)
+def test_attention_that_streams_and_hides(lengths: tuple[int, int]) -> None:
+    """Blocks of queries and tiles of keys on either side of the diagonal, and across it."""
+    (n, n_kv), d = lengths, 32
+    given = {"batch": 1, "heads": 2, "heads_kv": 1, "n": n, "n_kv": n_kv, "d": d, "causal": 1}
+    one = case(operator("attention"), given, "f32", "apart")
+    with tt.profile(chip="trn2") as profile:
+        out = nki.attention_streamed(*one.inputs.values(), causal=True, queries=32)
+    assert one.error((np.asarray(out),)) <= 1
+    assert profile.findings == ()
+
+
+def test_an_experts_matrix_is_never_whole_in_sbuf() -> None:
+    given = {"tokens": 5, "d": 512, "experts": 1, "n": 2048, "top_k": 1}
+    one = case(operator("moe_matmul"), given, "f32", "normal")
+    with tt.profile(chip="trn2") as profile:
+        y = nki.moe_matmul(*one.inputs.values())
+    assert one.error((np.asarray(y),)) <= 1
+    assert profile.findings == ()
+    rows_of_a_partition = 512 / 128
+    assert profile.launches[0].counters.value("sbuf.peak_bytes") < rows_of_a_partition * 2048 * 4
 
 
 def test_a_product_of_8_bit_floats() -> None:

@@ -4,7 +4,7 @@
 what must come out; `Case.verdict(outputs)` says whether results are right, and which element is the worst.
 """
 
-from triptych.operators.case import Case, case, of_inputs
+from triptych.operators.case import Case, case, draw_inputs, of_inputs
 from triptych.operators.catalogue import OPERATORS, operator
 from triptych.operators.operator import Distribution, Operator, Parameter, Size, Wrong
 from triptych.operators.power import Proof
@@ -21,6 +21,7 @@ __all__ = [
     "Verdict",
     "Wrong",
     "case",
+    "draw_inputs",
     "of_inputs",
     "operator",
 ]

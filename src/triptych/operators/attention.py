@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,9 +74,20 @@ def attention_error(case: Case, q: Array, k: Array, v: Array, causal: int) -> Ar
     return weights.narrow(case.dtype) @ np.abs(v) + sums(weights.p @ np.abs(v), k.shape[-2])
 
 
+def each_head(compute: Callable[..., Outputs], *arrays: Array) -> Outputs:
+    """What a function makes of arrays `(batch, heads, …)`, a head at a time: there may be no room for all scores."""
+    places = arrays[0].shape[:2]
+    found = [compute(*(one[place] for one in arrays)) for place in np.ndindex(places)]
+    return tuple(np.stack(parts).reshape(*places, *parts[0].shape) for parts in zip(*found, strict=True))
+
+
 def _attend(q: Array, k: Array, v: Array, causal: int) -> Array:
     heads = q.shape[1]
-    return softmax(masked(scores(q, spread_out(k, heads)), causal)) @ spread_out(v, heads)
+
+    def attend(q: Array, k: Array, v: Array) -> Outputs:
+        return (softmax(masked(scores(q, k), causal)) @ v,)
+
+    return each_head(attend, q, spread_out(k, heads), spread_out(v, heads))[0]
 
 
 def _reference(given: Arrays, size: Values) -> Outputs:
@@ -86,7 +98,11 @@ def _reference(given: Arrays, size: Values) -> Outputs:
 def _budget(case: Case) -> Outputs:
     q, k, v = pick(case.given, "q k v")
     heads = case.size["heads"]
-    error = attention_error(case, q, spread_out(k, heads), spread_out(v, heads), case.size["causal"])
+
+    def of_head(q: Array, k: Array, v: Array) -> Outputs:
+        return (attention_error(case, q, k, v, case.size["causal"]),)
+
+    (error,) = each_head(of_head, q, spread_out(k, heads), spread_out(v, heads))
     return (rounding(case.truth, case.dtype) + error,)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from triptych.operators.arithmetic import exponentials, pick
-from triptych.operators.attention import PAIRS, SIZES, Weights, apart, masked, scores, spread_out
+from triptych.operators.attention import PAIRS, SIZES, Weights, apart, each_head, masked, scores, spread_out
 from triptych.operators.budgets import UNIT, limits, rounding, sums
 from triptych.operators.case import Case
 from triptych.operators.draw import Draw, Sampler, inputs, normal, normal_times
@@ -26,15 +26,25 @@ def _shared(gradient: Array, heads_kv: int) -> Array:
     return gradient.reshape(batch, heads_kv, heads // heads_kv, n, d).sum(2)
 
 
-def _gradients(given: Arrays, size: Values, *, scaled: bool = True, dots: bool = True) -> Outputs:
+def _of_heads(compute: Callable[..., Outputs], given: Arrays, size: Values) -> Outputs:
+    """Results for q, k and v from a head's inputs, a head at a time; those of shared keys and values summed up."""
     grad_out, q, k, v, out, log_sums = pick(given, "grad_out q k v out log_sums")
     k, v = (spread_out(x, size["heads"]) for x in (k, v))
-    number = q.dtype.type
-    factor = number(1 / math.sqrt(q.shape[-1]) if scaled else 1)
-    p = np.exp2(masked(scores(q, k), size["causal"]) * number(math.log2(math.e)) - log_sums[..., None])
-    own = (grad_out * out).sum(-1, keepdims=True) if dots else 0
-    ds = p * (grad_out @ _turned(v) - own) * factor
-    return ds @ k, _shared(_turned(ds) @ q, size["heads_kv"]), _shared(_turned(p) @ grad_out, size["heads_kv"])
+    of_q, *of_shared = each_head(compute, grad_out, q, k, v, out, log_sums)
+    return of_q, *(_shared(one, size["heads_kv"]) for one in of_shared)
+
+
+def _gradients(given: Arrays, size: Values, *, scaled: bool = True, dots: bool = True) -> Outputs:
+    number = given["q"].dtype.type
+    factor = number(1 / math.sqrt(size["d"]) if scaled else 1)
+
+    def of_head(grad_out: Array, q: Array, k: Array, v: Array, out: Array, log_sums: Array) -> Outputs:
+        p = np.exp2(masked(scores(q, k), size["causal"]) * number(math.log2(math.e)) - log_sums[..., None])
+        own = (grad_out * out).sum(-1, keepdims=True) if dots else 0
+        ds = p * (grad_out @ _turned(v) - own) * factor
+        return ds @ k, _turned(ds) @ q, _turned(p) @ grad_out
+
+    return _of_heads(of_head, given, size)
 
 
 def _reference(given: Arrays, size: Values) -> Outputs:
@@ -42,22 +52,25 @@ def _reference(given: Arrays, size: Values) -> Outputs:
 
 
 def _budget(case: Case) -> Outputs:
-    grad_out, q, k, v, out, log_sums = pick(case.given, "grad_out q k v out log_sums")
     size, kind = case.size, limits(case.dtype)
-    k, v = (spread_out(x, size["heads"]) for x in (k, v))
-    weights, factor = Weights.of(q, k, size["causal"]), 1 / math.sqrt(q.shape[-1])
-    p = np.exp2(masked(scores(q, k), size["causal"]) * math.log2(math.e) - log_sums[..., None])
-    relative = weights.relative + 2 * UNIT * np.abs(log_sums[..., None])
-    p_error = p * (relative + kind.unit) + kind.smallest / 2
-    absolute = np.abs(grad_out) @ _turned(np.abs(v)) + (np.abs(grad_out) * np.abs(out)).sum(-1, keepdims=True)
-    inner = np.abs(grad_out @ _turned(v) - (grad_out * out).sum(-1, keepdims=True))
-    ds = p * inner * factor
-    ds_error = factor * p * (relative * inner + sums(absolute, q.shape[-1] + 2)) + kind.unit * ds + kind.smallest / 2
-    size_q = sums(ds @ np.abs(k), k.shape[-2]) + ds_error @ np.abs(k)
-    rows = q.shape[-2] * size["heads"] // size["heads_kv"]
-    size_k = sums(_turned(ds) @ np.abs(q), rows) + _turned(ds_error) @ np.abs(q)
-    size_v = sums(_turned(p) @ np.abs(grad_out), rows) + _turned(p_error) @ np.abs(grad_out)
-    errors = size_q, *(_shared(one, size["heads_kv"]) for one in (size_k, size_v))
+    factor, rows = 1 / math.sqrt(size["d"]), size["n"] * size["heads"] // size["heads_kv"]
+
+    def of_head(grad_out: Array, q: Array, k: Array, v: Array, out: Array, log_sums: Array) -> Outputs:
+        weights = Weights.of(q, k, size["causal"])
+        p = np.exp2(masked(scores(q, k), size["causal"]) * math.log2(math.e) - log_sums[..., None])
+        relative = weights.relative + 2 * UNIT * np.abs(log_sums[..., None])
+        p_error = p * (relative + kind.unit) + kind.smallest / 2
+        absolute = np.abs(grad_out) @ _turned(np.abs(v)) + (np.abs(grad_out) * np.abs(out)).sum(-1, keepdims=True)
+        inner = np.abs(grad_out @ _turned(v) - (grad_out * out).sum(-1, keepdims=True))
+        ds = p * inner * factor
+        from_dots = factor * p * (relative * inner + sums(absolute, q.shape[-1] + 2))
+        ds_error = from_dots + kind.unit * ds + kind.smallest / 2
+        size_q = sums(ds @ np.abs(k), k.shape[-2]) + ds_error @ np.abs(k)
+        size_k = sums(_turned(ds) @ np.abs(q), rows) + _turned(ds_error) @ np.abs(q)
+        size_v = sums(_turned(p) @ np.abs(grad_out), rows) + _turned(p_error) @ np.abs(grad_out)
+        return size_q, size_k, size_v
+
+    errors = _of_heads(of_head, case.given, size)
     return tuple(rounding(one, case.dtype) + error for one, error in zip(case.expected, errors, strict=True))
 
 
@@ -68,10 +81,13 @@ def _forward(name: str, meaning: str, sampler: Sampler) -> Distribution:
         stored = {name: sampler(draw, draw.shapes[name]) for name in ("q", "k", "v")}
         q, k, v = (x.astype(draw.dtype.numpy).astype(np.float64) for x in stored.values())
         heads = draw.size["heads"]
-        values = masked(scores(q, spread_out(k, heads)), draw.size["causal"])
-        powers, total, largest = exponentials(values)
-        out = powers / total @ spread_out(v, heads)
-        return {**stored, "out": out, "log_sums": (np.log2(total) + largest * math.log2(math.e))[..., 0]}
+
+        def of_head(q: Array, k: Array, v: Array) -> Outputs:
+            powers, total, largest = exponentials(masked(scores(q, k), draw.size["causal"]))
+            return powers / total @ v, (np.log2(total) + largest * math.log2(math.e))[..., 0]
+
+        out, log_sums = each_head(of_head, q, spread_out(k, heads), spread_out(v, heads))
+        return {**stored, "out": out, "log_sums": log_sums}
 
     return inputs(name, f"{meaning}, with what the forward pass left of them", normal, also)
 

@@ -105,6 +105,19 @@ def case(operator: Operator, size: str | Values, dtype: str, distribution: str, 
         UnknownName: for a name that the operator has not.
     """
     values = operator.size(size).values if isinstance(size, str) else dict(size)
+    inputs = draw_inputs(operator, size, dtype, distribution, seed)
+    return of_inputs(operator, values, operator.dtype(dtype), distribution, inputs)
+
+
+def draw_inputs(
+    operator: Operator, size: str | Values, dtype: str, distribution: str, seed: int = 0
+) -> dict[str, Array]:  # fmt: skip
+    """The inputs of the case of these arguments, in the parameters' types, by name, in order.
+
+    Raises:
+        UnknownName: for a name that the operator has not.
+    """
+    values = operator.size(size).values if isinstance(size, str) else dict(size)
     kind, source = operator.dtype(dtype), operator.distribution(distribution)
     key = zlib.crc32(f"{operator.name}/{size}/{dtype}/{distribution}".encode())
     shapes = {one.name: one.shape(values) for one in operator.inputs}
@@ -117,7 +130,7 @@ def case(operator: Operator, size: str | Values, dtype: str, distribution: str, 
             if array.shape != shapes[one.name]:
                 raise ValueError(f"{operator.name}, {distribution}: {one.name} has the shape {array.shape}")
             inputs[one.name] = array
-        return of_inputs(operator, values, kind, distribution, inputs)
+    return inputs
 
 
 def of_inputs(operator: Operator, size: Values, dtype: DType, distribution: str, inputs: Arrays) -> Case:

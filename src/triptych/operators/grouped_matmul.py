@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -15,24 +15,19 @@ from triptych.operators.matmul import product_error
 from triptych.operators.operator import NOTHING, Array, Arrays, Operator, Outputs, Parameter, Size, Values, Wrong
 
 
-def _of_rows(offsets: Array) -> Array:
-    """Each row's group."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
-def _products(a: Array, b: Array, groups: Array) -> Array:
-    return (a[:, None] @ b[groups])[:, 0]
+def _of_groups(compute: Callable[[Array, Array], Array], a: Array, b: Array, offsets: Array) -> Array:
+    """What a function makes of each group's rows and its matrix, group after group."""
+    return np.concatenate([compute(a[offsets[g] : offsets[g + 1]], matrix) for g, matrix in enumerate(b)])
 
 
 def _reference(given: Arrays, size: Values) -> Outputs:
     a, b, offsets = pick(given, "a b offsets")
-    return (_products(a, b, _of_rows(offsets)),)
+    return (_of_groups(np.matmul, a, b, offsets),)
 
 
 def _budget(case: Case) -> Outputs:
     a, b, offsets = pick(case.given, "a b offsets")
-    error = product_error(a[:, None], b[_of_rows(offsets)])[:, 0]
-    return (rounding(case.truth, case.dtype) + error,)
+    return (rounding(case.truth, case.dtype) + _of_groups(product_error, a, b, offsets),)
 
 
 def _even(draw: Draw) -> Mapping[str, Array]:
@@ -50,7 +45,7 @@ def _skewed(draw: Draw) -> Mapping[str, Array]:
 
 def _half_sums(case: Case) -> Outputs:
     a, b, offsets = pick(case.given, "a b offsets")
-    return (narrow_product(a[:, None], b[_of_rows(offsets)], case.dtype)[:, 0],)
+    return (_of_groups(lambda rows, matrix: narrow_product(rows, matrix, case.dtype), a, b, offsets),)
 
 
 def _boundary(case: Case) -> Outputs:

@@ -15,8 +15,12 @@ from triptych.operators.operator import Array, Arrays, Operator, Outputs, Parame
 
 
 def _products(x: Array, w: Array, experts: Array) -> Array:
-    """Of each token and each of its experts, `(tokens, top_k, n)`."""
-    return (x[:, None, None] @ w[experts])[:, :, 0]
+    """Of each token and each of its experts, `(tokens, top_k, n)`: those of an expert at a time."""
+    products = np.empty((*experts.shape, w.shape[-1]), x.dtype)
+    for expert, matrix in enumerate(w):
+        tokens, places = np.nonzero(experts == expert)
+        products[tokens, places] = x[tokens] @ matrix
+    return products
 
 
 def _reference(given: Arrays, size: Values) -> Outputs:

@@ -24,10 +24,11 @@ from triptych.languages.nki import nki
 
 
 @nki.jit
-def attention_streamed(q, k, v, queries=512, scale=None):
-    """Attention of q, (batch, heads, n, d), on k and v, (batch, heads_kv, n_kv, d), d up to 128; without a mask.
+def attention_streamed(q, k, v, queries=512, scale=None, causal=False):
+    """Attention of q, (batch, heads, n, d), on k and v, (batch, heads_kv, n_kv, d), d up to 128.
 
-    Neighbouring heads of q share one of k and v; `queries` of them share what comes of keys and values.
+    Neighbouring heads of q share one of k and v; `queries` of them share what comes of keys and values. With `causal` a
+    query sees no keys behind its own, the last query's being the last key.
     """
     (batch, heads, n, d), (heads_kv, n_kv) = q.shape, k.shape[1:3]
     out = nl.ndarray(q.shape, dtype=q.dtype, buffer=nl.shared_hbm)
@@ -36,20 +37,22 @@ def attention_streamed(q, k, v, queries=512, scale=None):
         for head in range(heads):
             shared = head * heads_kv // heads
             for block in cuts(n, queries):
-                attend_block(q[b, head, block, :], k[b, shared], v[b, shared], out[b, head, block, :], n_kv, scale)
+                ahead = block.start + n_kv - n if causal else n_kv
+                attend_block(q[b, head, block, :], k[b, shared], v[b, shared], out[b, head, block, :], ahead, scale)
     return out
 
 
-def attend_block(q, k, v, out, n_kv, scale):
-    """The output's rows for a block of queries; all tensors in HBM."""
+def attend_block(q, k, v, out, ahead, scale):
+    """The output's rows for a block of queries, which see `ahead` keys behind their own number; all tensors in HBM."""
     rows, turned = cuts(q.shape[0], PARTITIONS), transposed_rows(q, q.shape[0])
     states = [RowState(length(cut), q.shape[1]) for cut in rows]
-    for keys in cuts(n_kv, KEYS):
+    for keys in cuts(min(k.shape[0], q.shape[0] + ahead), KEYS):
         keys_turned = transposed_rows(k[keys, :], length(keys))
         values = [loaded(v[within(keys, cut), :]) for cut in cuts(length(keys), PARTITIONS)]
+        here, seen_of_these = slice(0, length(keys)), ahead - keys.start
         for cut, state in zip(rows, states, strict=True):
-            here = slice(0, length(keys))
-            state.take(scores_of(turned[:, cut], keys_turned, cut, here, n_kv, scale), values)
+            if cut.stop + seen_of_these > 0:
+                state.take(scores_of(turned[:, cut], keys_turned, cut, here, seen_of_these, scale), values)
     for cut, state in zip(rows, states, strict=True):
         factors, made = sbuf((length(cut), 1)), sbuf((length(cut), q.shape[1]), q.dtype)
         nisa.reciprocal(dst=factors, data=state.weight)

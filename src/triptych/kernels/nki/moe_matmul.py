@@ -19,18 +19,18 @@ import numpy as np
 
 from triptych.kernels.arrays import AnyArray
 from triptych.kernels.nki.matmul import MOVING
-from triptych.kernels.nki.tiles import PARTITIONS, cuts, length, loaded, mirrored, psum, sbuf
+from triptych.kernels.nki.tiles import COLUMNS, PARTITIONS, cuts, length, loaded, mirrored, psum, sbuf
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki
 
 
-def gathered(source, indices):
-    """[rows, columns] in SBUF: the rows of a matrix in HBM that a tile [rows, 1] of indices names."""
-    tile = sbuf((indices.shape[0], source.shape[1]), source.dtype)
-    columns = source.shape[1]
-    pattern = [[columns, indices.shape[0]], [1, columns]]
-    nisa.dma_copy(dst=tile, src=source.ap(pattern=pattern, vector_offset=indices, indirect_dim=0))
+def gathered(source, indices, columns):
+    """[rows, …] in SBUF: these columns of the rows of a matrix in HBM that a tile [rows, 1] of indices names."""
+    tile = sbuf((indices.shape[0], length(columns)), source.dtype)
+    pattern = [[source.shape[1], indices.shape[0]], [1, length(columns)]]
+    rows = source.ap(pattern=pattern, offset=columns.start, vector_offset=indices, indirect_dim=0)
+    nisa.dma_copy(dst=tile, src=rows)
     return tile
 
 
@@ -45,28 +45,28 @@ def moe_matmul_kernel(x, w, tokens, rows, places, weights):
     y = nl.ndarray((count, n), dtype=x.dtype, buffer=nl.shared_hbm)
     products = nl.ndarray((blocks * PARTITIONS, n), dtype=nl.float32, buffer=nl.hbm)
     for block in range(blocks):
-        chosen = gathered(x, loaded(tokens[block].expand_dim(1)))
-        depths = cuts(d, PARTITIONS)
-        left = [mirrored(chosen[:, inner]) for inner in depths]
-        right = [gathered(w, loaded(rows[block, inner].expand_dim(1))) for inner in depths]
+        own = loaded(tokens[block].expand_dim(1))
+        left = [mirrored(gathered(x, own, inner)) for inner in cuts(d, PARTITIONS)]
+        places_of_rows = [loaded(rows[block, inner].expand_dim(1)) for inner in cuts(d, PARTITIONS)]
         for columns in cuts(n, MOVING):
             sums, made = psum((PARTITIONS, length(columns))), sbuf((PARTITIONS, length(columns)))
-            for stationary, moving in zip(left, right, strict=True):
-                nisa.nc_matmul(dst=sums, stationary=stationary, moving=moving[:, columns])
+            for stationary, indices in zip(left, places_of_rows, strict=True):
+                nisa.nc_matmul(dst=sums, stationary=stationary, moving=gathered(w, indices, columns))
             nisa.tensor_copy(dst=made, src=sums)
             nisa.dma_copy(dst=products[block * PARTITIONS : (block + 1) * PARTITIONS, columns], src=made)
     for cut in cuts(count, PARTITIONS):
         shares, slots = loaded(weights[cut, :]), loaded(places[cut, :])
-        total, made = sbuf((length(cut), n)), sbuf((length(cut), n), y.dtype)
-        nisa.memset(dst=total, value=0.0)
-        for pair in range(places.shape[1]):
-            product = gathered(products, slots[:, pair : pair + 1])
-            nisa.scalar_tensor_tensor(
-                dst=total, data=product, op0=nl.multiply, operand0=shares[:, pair : pair + 1],
-                op1=nl.add, operand1=total,
-            )  # fmt: skip
-        nisa.tensor_copy(dst=made, src=total)
-        nisa.dma_copy(dst=y[cut, :], src=made)
+        for columns in cuts(n, COLUMNS):
+            total, made = sbuf((length(cut), length(columns))), sbuf((length(cut), length(columns)), y.dtype)
+            nisa.memset(dst=total, value=0.0)
+            for pair in range(places.shape[1]):
+                product = gathered(products, slots[:, pair : pair + 1], columns)
+                nisa.scalar_tensor_tensor(
+                    dst=total, data=product, op0=nl.multiply, operand0=shares[:, pair : pair + 1],
+                    op1=nl.add, operand1=total,
+                )  # fmt: skip
+            nisa.tensor_copy(dst=made, src=total)
+            nisa.dma_copy(dst=y[cut, columns], src=made)
     return y
 
 
