@@ -45,9 +45,21 @@ a container without namespaces still has Landlock, seccomp and the limits. `Outc
 `Sandbox(require=…)` runs nothing with less. A task whose process cannot be given a layer that the sandbox has does not
 run.
 
+Of Python's files a task sees the interpreter's own folders and those that hold packages alone: `site-packages`, or one
+that `pip install --target` made and `PYTHONPATH` names. Any other folder on the parent's `sys.path` may be somebody's
+project or home: of it a task sees the packages that were installed there, by their `RECORD`s, and nothing that lies
+beside them. The current folder, modules that were not installed, and archives it does not see; `readable` and
+`import_from` add what it should. (A machine without the layer `files` shows no list of such a folder either, so that
+nothing is imported from it.)
+
 """
 _LIMITS = """\
 ## Limits
+
+"""
+_BUSY = """\
+A busy machine ends no task: time for which a task was ready to run, and others had the processors, does not count for
+`wall_s`, up to nine tenths of all (where the kernel tells it, in `/proc/…/schedstat`).
 
 """
 _ENDS = """\
@@ -82,6 +94,7 @@ def page() -> str:
         table(("layer", "what it stops", "how it is applied", "what is seen"), layers),
         _LIMITS,
         table(("limit", "default", "of what"), limits),
+        _BUSY,
         _ENDS,
         table(("end", "when"), ends),
         _FOOT,

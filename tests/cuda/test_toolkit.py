@@ -18,7 +18,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (folder / "nvidia").mkdir(parents=True)
     monkeypatch.setattr(sys, "path", [str(folder)])
     monkeypatch.delitem(sys.modules, "nvidia", raising=False)
-    monkeypatch.setattr(module, "_SYSTEM", tmp_path / "system")
+    monkeypatch.setattr(module, "SYSTEM", tmp_path / "system")
     toolkit.cache_clear()
     yield folder
     toolkit.cache_clear()
@@ -50,6 +50,17 @@ def test_wheels_of_cuda_12_with_other_libraries(site: Path) -> None:
     assert site / "nvidia/curand/include" in toolkit().includes
     assert site / "nvidia/cublas/include" in toolkit().includes
     assert "pip install nvidia-cufft-cu12 " in where_to_get("cufft.h")
+
+
+def test_wheels_in_several_folders(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers that `PYTHONPATH` brings, for the compiler of the environment: the compiler's own go first."""
+    other = site.parent / "other"
+    monkeypatch.setattr(sys, "path", [str(other), str(site)])
+    make(site / "nvidia/cu13", ["lib/libnvrtc.so.13", "include/cuda_fp16.h"])
+    make(other / "nvidia", ["cu13/include/crt/mma.h", "cu13/include/cccl/nv/target", "cu12/include/cuda_fp16.h"])
+    make(site.parent / "system", ["include/nv/target"])
+    own, others = site / "nvidia/cu13/include", other / "nvidia/cu13/include"
+    assert toolkit().includes == (own, others, others / "cccl")
 
 
 def test_newest_wheel_goes_first(site: Path) -> None:

@@ -20,7 +20,9 @@ from triptych.core.dtypes import DTYPES
 from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.core.plan import Choose, Plan
 from triptych.judge.candidate import task
+from triptych.judge.execution import inside
 from triptych.judge.verdict import Cheated
+from triptych.judge.verification import trials
 from triptych.judge.verification.certificate import certify
 from triptych.judge.verification.size_judge import SizeJudged
 from triptych.operators import operator
@@ -88,6 +90,26 @@ def overwritten(a: Any, b: Any) -> Any:
     return out
 
 
+def behind_many(a: Any, b: Any) -> Any:
+    """More launches than can be left out one at a time, and the decoy behind them."""
+    out = tt.empty(a.shape, "f32")
+    for first in range(0, a.size, 200):
+        rows = slice(first, first + 200)
+        MODULE["add"][1, 256](a[rows], b[rows], out[rows], out[rows].size)
+    run("add", b, a)
+    return out
+
+
+def among_many(a: Any, b: Any) -> Any:
+    """Launches that contribute nothing, among as many that do."""
+    out, scratch = tt.empty(a.shape, "f32"), tt.empty(a.shape, "f32")
+    for first in range(0, a.size, 200):
+        rows = slice(first, first + 200)
+        for into in (out, scratch):
+            MODULE["add"][1, 256](a[rows], b[rows], into[rows], out[rows].size)
+    return out
+
+
 def code_of(result: object) -> str:
     assert isinstance(result, Cheated), result
     assert result.certificate is not None
@@ -120,6 +142,19 @@ def test_launches_that_contribute_nothing(solution: Any, cache: Path) -> None:
     told = judge(solution, "vec_add", cache)
     assert isinstance(told, SizeJudged)  # reported, and no harm but to the time
     assert [(one.kernel, one.flops) for one in told.certificate.decoys] == [("add", 1000)]
+    assert told.certificate.total_flops == 1000
+
+
+@pytest.mark.parametrize(("solution", "decoys"), [(behind_many, 1), (among_many, 5)])
+def test_more_launches_than_can_be_left_out(
+    solution: Any, decoys: int, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (trials, inside):
+        monkeypatch.setattr(module, "MOST_LEFT_OUT", 4)
+    assert code_of(judge(solution, TWICE, cache)) == "decoy"
+    told = judge(solution, "vec_add", cache)
+    assert isinstance(told, SizeJudged)
+    assert len(told.certificate.decoys) == decoys
     assert told.certificate.total_flops == 1000
 
 

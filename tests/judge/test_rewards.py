@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triptych.chips import load
+from triptych.chips import ErrorBar, load
 from triptych.judge.pricing import launch_cost, limit
 from triptych.judge.rewards import Time, geometric_mean, reward
 from triptych.operators import operator
@@ -67,3 +68,12 @@ def test_the_limit_is_a_launch_and_the_floor() -> None:
         least = floor(one, size, one.dtype("bf16"), chip).seconds
         assert limit(one, size, one.dtype("bf16"), chip) == launch_cost(chip) + least
     assert launch_cost(load("h100")) == load("h100").facts["launch_overhead_s"].value
+
+
+def test_an_error_bar_changes_no_reward() -> None:
+    plain = time(1e-6, 4e-6, 2e-6)
+    barred = replace(plain, error_bar=ErrorBar(0.5, 3.0, "an H200, 7 calls"))
+    assert plain.most_s is None
+    assert barred.most_s == pytest.approx(12e-6)
+    assert reward(True, [barred]) == reward(True, [plain])
+    assert (barred.speedup, barred.sol_score) == (plain.speedup, plain.sol_score)

@@ -19,6 +19,7 @@ from vec_add_sources import SOURCES
 
 import triptych as tt
 from triptych import judge
+from triptych.chips import load
 from triptych.operators import operator
 from triptych.report.json_report import schema
 from triptych.report.score_json import SCORE_SCHEMA, score_json
@@ -72,6 +73,20 @@ def test_what_a_score_says(pool: judge.Pool) -> None:
     assert score.components == judge.Components(1.0, 1.0, 1.0, 1.0, score.reward)
     assert [launch.kernel for launch in score.launches] == ["add", "add"]  # a launch for each compile target
     assert "memory" in score.layers
+    _error_bars(score)
+
+
+def _error_bars(score: judge.Score) -> None:
+    """A chip that was compared with measured times has one, others say that they have none."""
+    compared, other = score_json(score)["times"]
+    bar = load("h100").error_bar
+    assert bar is not None
+    assert compared["error_bar"] == {"low": bar.low, "high": bar.high, "source": bar.source}
+    assert compared["most_s"] == compared["estimate_s"] * bar.high
+    assert (other["error_bar"], other["most_s"]) == (None, None)
+    text = " ".join(_shown(score).split())
+    assert f"Times on h100 may be {bar.low:.2g} to {bar.high:.2g} of the estimate" in text
+    assert "On a100-80 nobody has compared estimates with measured times" in text
 
 
 def test_the_counterexample_is_shrunk(pool: judge.Pool) -> None:

@@ -85,6 +85,10 @@ def read_file(payload: bytes) -> bytes:
     return attempt(lambda: Path(payload.decode()).read_bytes()).encode()
 
 
+def list_folder(payload: bytes) -> bytes:
+    return json.dumps(sorted(os.listdir(payload.decode()))).encode()
+
+
 def reach_file(payload: bytes) -> bytes:
     """All ways to a file that is not granted."""
     path = payload.decode()

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 from sandboxes import HERE, SMALL, answers, replied
 
 from triptych.core.errors import SandboxError, UnknownName, UsageError
-from triptych.sandbox import End, Limits, Outcome, Sandbox
+from triptych.sandbox import End, Limits, Outcome, Sandbox, processes
+from triptych.sandbox.outcome import MOST_STRETCH, counted_s
+
+RIVAL = """
+import os, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+while time.process_time() < 0.15:
+    pass
+os.write(1, b"x")
+time.sleep(60)
+"""
 
 
 @pytest.mark.parametrize("payload", [b"", b"\0", bytes(range(256)) * 4095], ids=["nothing", "a zero", "a mebibyte"])
@@ -109,6 +121,29 @@ def test_what_is_within_the_limits_is_fine(sandbox: Sandbox) -> None:
 def test_limits_are_positive(name: str) -> None:
     with pytest.raises(UsageError, match=f"a limit must be positive, but {name} is 0"):
         replace(SMALL, **{name: 0})
+
+
+def test_time_in_which_others_had_the_processors_does_not_count() -> None:
+    assert counted_s(100.0, 0.0) == 100.0
+    assert counted_s(100.0, 70.0) == 30.0
+    assert counted_s(100.0, 99.0) == 100.0 / MOST_STRETCH
+
+
+def test_waiting_for_a_processor_is_seen() -> None:
+    """Of two processes on one processor each waits for the other."""
+    read, write = os.pipe()
+    rivals = [subprocess.Popen([sys.executable, "-c", RIVAL], stdout=write) for _ in range(2)]
+    try:
+        os.close(write)
+        assert os.read(read, 1) + os.read(read, 1) == b"xx"  # both have had their share of it
+        used = processes.usage(frozenset(one.pid for one in rivals))
+        assert 0 < used.waited_s < 600
+        assert processes.usage(frozenset()).waited_s == 0
+    finally:
+        os.close(read)
+        for one in rivals:
+            one.kill()
+            one.wait()
 
 
 def test_a_reply_belongs_to_a_task_that_replied() -> None:

@@ -28,12 +28,15 @@ class Pool:
     do not depend on the number of workers.
     """
 
-    def __init__(self, workers: int | None = None, *, require: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, workers: int | None = None, *, require: frozenset[str] = frozenset(), memory: Memory | None = None
+    ) -> None:
         """Nothing runs yet.
 
         Args:
             workers: how many candidates at a time; the number of usable cores where it is not said.
             require: layers of isolation without which nothing is judged.
+            memory: what its workers share; it is the pool's own where none is given.
 
         Raises:
             UsageError: for less than one worker.
@@ -42,8 +45,8 @@ class Pool:
         number = usable_cores() if workers is None else workers
         if number < 1:
             raise UsageError(f"a pool of {number} workers", hint="1 or more")
-        memory = Memory()
-        self._workshops = [Workshop(memory, require) for _ in range(number)]
+        shared = memory or Memory()
+        self._workshops = [Workshop(shared, require) for _ in range(number)]
         self._idle: LifoQueue[Workshop] = LifoQueue()  # the one that was used last: no more start than are needed
         for workshop in self._workshops:
             self._idle.put(workshop)

@@ -17,6 +17,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from triptych.chips import ErrorBar
+
 
 @dataclass(frozen=True, slots=True)
 class Time:
@@ -35,12 +37,19 @@ class Time:
     provenance: str = "modelled"
     baseline_s: float | None = None
     """The time of the reference kernel, by the same estimate; None where there is none for the language."""
+    error_bar: ErrorBar | None = None
+    """How far times on the chip were from estimates; None where nobody knows. No reward depends on it."""
 
     def __post_init__(self) -> None:
         """Refuses what is no time."""
         for seconds in (self.limit_s, self.estimate_s, self.baseline_s):
             if seconds is not None and not 0 < seconds < math.inf:
                 raise ValueError(f"a time of {seconds} s")
+
+    @property
+    def most_s(self) -> float | None:
+        """What the error bar of the estimate reaches up to; None where nobody knows."""
+        return None if self.error_bar is None else self.estimate_s * self.error_bar.high
 
     @property
     def fraction(self) -> float:

@@ -21,6 +21,7 @@ from triptych.judge.execution.request import Execution, ExecutionRequest
 from triptych.judge.pricing import estimate, limit
 from triptych.judge.reasons import JUDGE_ERROR
 from triptych.judge.rewards import Time, reward
+from triptych.judge.stable_numbers import COMPARED_DIGITS, to_digits
 from triptych.judge.verdict import Cheated, Failed, Passed, Reason, Verdict, Wrong, failed
 from triptych.judge.verification.certificate import SPARED
 from triptych.judge.verification.shrink import shrink
@@ -189,7 +190,7 @@ class _Judgement:
         task = self.task
         slowest = max(estimate(steps, chip) for steps in judged.cases)
         least = limit(task.operator, judged.size.values, task.dtype, chip)
-        return Time(judged.size.name, chip.name, least, slowest)
+        return Time(judged.size.name, chip.name, least, slowest, error_bar=chip.error_bar)
 
     def _shrunk(self, wrong: Wrong, judge: SizeJudge, chips: Sequence[Chip]) -> Wrong:
         if wrong.counterexample is None:
@@ -246,7 +247,7 @@ def _evidence(seen: Seen, verdict: Verdict) -> Iterator[Figure]:
     yield Figure("elements compared", seen.elements, "elements", "counted")
     yield Figure("elements within the budget", seen.right, "elements", "compared")
     if seen.elements:
-        yield Figure("largest error", seen.largest_error, "of what is allowed", "compared")
+        yield Figure("largest error", to_digits(seen.largest_error, COMPARED_DIGITS), "of what is allowed", "compared")
         yield Figure("same bits in both orders of blocks", float(seen.is_bitwise), "1 or 0", "compared")
     certificates = verdict.certificates if isinstance(verdict, Passed) else ()
     for number, one in enumerate(certificates):

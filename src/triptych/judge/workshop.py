@@ -12,6 +12,7 @@ from typing import Self
 
 from triptych.core.plan import Plan
 from triptych.judge.capture.outside import PRELOAD
+from triptych.languages.cuda import toolkit
 from triptych.sandbox import Limits, Sandbox
 
 CAPTURE_LIMITS = Limits(wall_s=180.0, cpu_s=90.0, memory_bytes=3 << 30, reply_bytes=64 << 20)
@@ -22,6 +23,8 @@ does; kernels that hang are stopped by the budgets of `execution/request.py` bef
 _EXECUTION_MODULES = (
     "triptych.judge.execution.inside", "triptych.gpu.launch", "triptych.neuron.run", "triptych.neuron.timeline.launch",
 )  # fmt: skip
+COMPILERS = (toolkit.SYSTEM,)
+"""What host code may read beside Python's packages."""
 _KEPT_CANDIDATES = 512
 _KEPT_BYTES = 256 << 20
 """Of plans' programs and object code."""
@@ -102,7 +105,7 @@ class Workshop:
         self.held: tuple[str, ...] | None = None
         """The layers of isolation that held in every process of this candidate; None where it had none."""
         self._require = require
-        self.capture = Sandbox(preload=(PRELOAD,), limits=CAPTURE_LIMITS, require=require)
+        self.capture = self._to_capture((PRELOAD,))
         self._has_torch = find_spec("torch") is None  # what is not there cannot be preloaded
         self.execution = Sandbox(preload=_EXECUTION_MODULES, limits=EXECUTION_LIMITS, require=require)
 
@@ -118,9 +121,12 @@ class Workshop:
         """The sandbox to capture a source in: torch is preloaded from the first source on that names it."""
         if "torch" in source and not self._has_torch:
             self.capture.close()
-            self.capture = Sandbox(preload=(PRELOAD, "torch"), limits=CAPTURE_LIMITS, require=self._require)
+            self.capture = self._to_capture((PRELOAD, "torch"))
             self._has_torch = True
         return self.capture
+
+    def _to_capture(self, preload: tuple[str, ...]) -> Sandbox:
+        return Sandbox(preload=preload, readable=COMPILERS, limits=CAPTURE_LIMITS, require=self._require)
 
     def close(self) -> None:
         """Ends both sandboxes."""

@@ -7,13 +7,26 @@ from enum import Enum
 
 from triptych.core.errors import UsageError
 
+MOST_STRETCH = 10
+"""By which a busy machine may make a task's wall time longer than its limit."""
+
+
+def counted_s(passed_s: float, waited_s: float) -> float:
+    """Of the seconds since a task's start those that count for `wall_s`, so that a busy machine ends no task.
+
+    Args:
+        passed_s: since the start.
+        waited_s: for which it was ready to run, and others had the processors.
+    """
+    return max(passed_s - waited_s, passed_s / MOST_STRETCH)
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one task may use. Each is positive; whatever exceeds one ends the task, never the sandbox."""
 
     wall_s: float = 60.0
-    """Seconds from the task's start to its end."""
+    """Seconds from the task's start to its end, but for those for which it waited for a processor (`counted_s`)."""
     cpu_s: float = 60.0
     """Seconds of processor time of all its processes together."""
     memory_bytes: int = 2 << 30

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _KIB = 1024
+_NANOSECOND = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Usage:
     """Memory that is not a file's; what several share counts for each."""
     tasks: int
     """Processes and threads."""
+    waited_s: float = 0.0
+    """How long one of them was ready to run, and others had the processors: that for which it was longest."""
 
 
 NOTHING = Usage(0.0, 0, 0)
@@ -39,14 +42,15 @@ def descendants() -> frozenset[int]:
 
 def usage(processes: frozenset[int]) -> Usage:
     """What these processes use; those that have ended meanwhile use nothing."""
-    cpu, memory, tasks = 0, 0, 0
+    cpu, memory, tasks, waited = 0, 0, 0, 0.0
     for process in processes:
         stat = _stat(process)
         if stat is not None:
             cpu += sum(int(field) for field in stat[11:15])
             tasks += int(stat[17])
             memory += _memory(process)
-    return Usage(cpu / _TICKS_PER_S, memory, tasks)
+            waited = max(waited, _waited_s(process))
+    return Usage(cpu / _TICKS_PER_S, memory, tasks, waited)
 
 
 def end_all(spared: frozenset[int]) -> None:
@@ -86,6 +90,15 @@ def _memory(process: int) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) * _KIB for line in lines if line.startswith((b"RssAnon:", b"RssShmem:")))
+
+
+def _waited_s(process: int) -> float:
+    """What its first thread has waited for a processor; nothing where the kernel does not count that."""
+    try:
+        with open(f"/proc/{process}/schedstat", "rb") as file:
+            return int(file.read().split()[1]) * _NANOSECOND
+    except (OSError, IndexError):
+        return 0.0
 
 
 def _signal(process: int, number: signal.Signals) -> None:

@@ -20,7 +20,7 @@ from triptych.core.errors import SandboxError, UnknownName
 from triptych.sandbox import layers, replies, view
 from triptych.sandbox.ground import FILES, MECHANISMS
 from triptych.sandbox.messages import Channel, Message
-from triptych.sandbox.outcome import Limits, Outcome
+from triptych.sandbox.outcome import MOST_STRETCH, Limits, Outcome
 
 _START = "import sys; sys.path.insert(0, {folder!r}); from triptych.sandbox.launcher import main; main({descriptor})"
 _FLAGS = ("-s", "-P")
@@ -266,7 +266,7 @@ class Sandbox:
             if not running.channel.send(request, (sent.fileno(), reply.fileno(), into.fileno())):
                 return None
             into.close()
-            answer, tail = replies.wait(running.channel, errors, limits.wall_s + _GRACE_S)
+            answer, tail = replies.wait(running.channel, errors, limits.wall_s * MOST_STRETCH + _GRACE_S)
             if answer is None:
                 self.close()
             return replies.outcome(answer, reply.fileno(), tail, limits, running.layers)

@@ -16,6 +16,7 @@ from typing import Never
 from triptych.sandbox import processes, system, view, zygote
 from triptych.sandbox.ground import PROCESSES, Ground
 from triptych.sandbox.messages import Channel, Message
+from triptych.sandbox.outcome import counted_s
 
 _REAP_S = 1.0
 """Longest wait of a keeper for something to reap."""
@@ -96,13 +97,13 @@ class Supervisor:
 
     def _watch(self, limits: Message, cell: Cell) -> tuple[str | None, float]:
         """Waits for the task's end; gives the limit that it exceeded, and the processor time that was seen."""
-        began, pause, seen_s = time.monotonic(), _FIRST_LOOK_S, 0.0
+        began, pause, seen_s, waited_s = time.monotonic(), _FIRST_LOOK_S, 0.0, 0.0
         while not self._wait(self._zygote, pause):
             pause = min(pause * 1.5, _MOST_BETWEEN_LOOKS_S)
             used = processes.usage(processes.descendants() - cell.spared)
-            seen_s = max(seen_s, used.cpu_s)
+            seen_s, waited_s = max(seen_s, used.cpu_s), max(waited_s, used.waited_s)
             for limit, value in (
-                ("wall_s", time.monotonic() - began),
+                ("wall_s", counted_s(time.monotonic() - began, waited_s)),
                 ("cpu_s", seen_s),
                 ("memory_bytes", used.memory_bytes - self._base.memory_bytes),
                 ("processes", used.tasks),

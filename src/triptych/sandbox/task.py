@@ -21,7 +21,7 @@ from math import ceil
 from typing import Any, Never
 
 from triptych.sandbox import landlock, system, system_calls, view
-from triptych.sandbox.ground import PROCESSES, Ground
+from triptych.sandbox.ground import FILES, PROCESSES, Ground
 
 HEADER_BYTES = 9
 REPLY, TOO_LARGE, NO_MEMORY = b"R", b"L", b"M"
@@ -118,7 +118,8 @@ def _confine(job: Job, ground: Ground) -> tuple[bytes, mmap.mmap]:
     system.prctl(system.SET_NO_NEW_PRIVILEGES, 1)
     system.drop_capabilities()
     if ground.landlock_version:
-        landlock.restrict(view.rights(ground.readable, ground.scratch, own_processes=PROCESSES in ground.held))
+        held = {"own_processes": PROCESSES in ground.held, "own_root": FILES in ground.held}
+        landlock.restrict(view.rights(ground.readable, ground.scratch, **held))
     if ground.filter is not None:
         system_calls.restrict(ground.filter)
     os.write(_CONFINED_DESCRIPTOR, b"1")

@@ -5,9 +5,11 @@ With namespaces of mounts these are all that there is; Landlock grants the same 
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
 import sysconfig
+from contextlib import suppress
 from pathlib import Path
 
 from triptych.sandbox import landlock, system
@@ -17,14 +19,42 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 _HARMLESS = ("cpuinfo", "meminfo")
 _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/localtime")
 _OF_A_PREFIX = ("bin", "lib", "lib64", "pyvenv.cfg")
+_OF_PACKAGES = ("site-packages", "dist-packages", "lib-dynload")
+"""Names of folders that hold packages and nothing else."""
+_BESIDE_PACKAGES = {"bin", "__pycache__"}
+"""What `pip install --target` and Python make beside packages."""
+_OURS = str(Path(__file__).parents[2])
+"""Where triptych itself lies, maybe among what is nobody's business."""
 
 
 def import_paths() -> tuple[str, ...]:
-    """Where a sandbox imports from: the standard library, the folders of packages, and where triptych itself lies."""
+    """Where a sandbox imports from: those folders of this process's `sys.path` of which it sees anything."""
+    return tuple(path for path in sys.path if path == _OURS or _seen_of(path))
+
+
+def _seen_of(path: str) -> tuple[str, ...]:
+    """What a sandbox sees of a folder of `sys.path`.
+
+    All of a folder of the interpreter's, or that holds packages alone. Any other folder, as `PYTHONPATH` or a script
+    may name it, can be somebody's home: of it what was installed there, and nothing else.
+    """
     standard = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    ours = str(Path(__file__).parents[2])
-    names = ("site-packages", "dist-packages", "lib-dynload")
-    return tuple(path for path in sys.path if path in standard or path == ours or Path(path).name in names)
+    if path in standard or Path(path).name in _OF_PACKAGES:
+        return (path,)
+    if not os.path.isabs(path) or not os.path.isdir(path) or not os.access(path, os.R_OK):
+        return ()  # of the current folder, an archive, or not for us to read
+    installed = _installed(path)
+    alone = installed and installed >= set(os.listdir(path)) - _BESIDE_PACKAGES
+    return (path,) if alone else tuple(os.path.join(path, name) for name in sorted(installed))
+
+
+def _installed(folder: str) -> set[str]:
+    """The names in a folder that the records of the packages installed there list (`*.dist-info/RECORD`)."""
+    names: set[str] = set()
+    for record in Path(folder).glob("*.dist-info/RECORD"):
+        with suppress(OSError, ValueError, csv.Error), record.open(encoding="utf-8", newline="") as file:
+            names.update(row[0].partition("/")[0] for row in csv.reader(file) if row)
+    return {name for name in names - _BESIDE_PACKAGES - {"", ".", ".."} if os.path.exists(os.path.join(folder, name))}
 
 
 def readable_paths(named: tuple[Path, ...]) -> tuple[str, ...]:
@@ -34,7 +64,7 @@ def readable_paths(named: tuple[Path, ...]) -> tuple[str, ...]:
     wanted = [
         *_SYSTEM,
         *(os.path.join(prefix, name) for prefix in prefixes for name in _OF_A_PREFIX),
-        *(path for path in import_paths() if path != str(Path(package).parent)),
+        *(path for folder in sys.path for path in _seen_of(folder)),
         package,
         *(os.path.abspath(path) for path in named),
     ]
@@ -92,11 +122,19 @@ def mount_scratch(size: int) -> None:
     system.mount("none", SCRATCH, "tmpfs", flags, f"size={size},nr_inodes={1 << 14},mode=777")
 
 
-def rights(readable: tuple[str, ...], scratch: str, *, own_processes: bool) -> dict[str, int]:
-    """What Landlock grants a task at which paths; `/proc` as a whole only where it shows the task's own processes."""
+def rights(readable: tuple[str, ...], scratch: str, *, own_processes: bool, own_root: bool) -> dict[str, int]:
+    """What Landlock grants a task at which paths.
+
+    Args:
+        readable: what it may read.
+        scratch: its own folder.
+        own_processes: whether `/proc` shows its own processes alone: else it gets little of that.
+        own_root: whether `/` holds nothing else: then it may list folders to import from that have other files outside.
+    """
     everything = landlock.all_rights()
     shown = (PROCESSES,) if own_processes else tuple(f"{PROCESSES}/{name}" for name in _HARMLESS)
     return {
+        **(dict.fromkeys(sys.path, landlock.READ_FOLDER) if own_root else {}),
         **dict.fromkeys(readable, landlock.READ),
         **{f"{DEVICES}/{name}": landlock.READ_FILE | landlock.WRITE_FILE for name in _DEVICES},
         **dict.fromkeys(shown, landlock.READ_FILE | landlock.READ_FOLDER),

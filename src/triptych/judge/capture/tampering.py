@@ -10,13 +10,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 
+from triptych.chips import reading
+from triptych.execution import run
 from triptych.execution.capture import CapturedArray, CaptureMemory, Recording
+from triptych.model import placement, roofline
 
 _WATCHED = (
     "builtins", "time", "os", "sys", "gc", "inspect", "json", "io", "math", "random", "hashlib", "pickle", "struct",
     "threading", "subprocess", "traceback", "linecache", "ctypes", "contextlib", "functools",
 )  # fmt: skip
 _OURS = "triptych."
+LOADED = (placement, reading, roofline, run)
+"""Modules of ours that are imported late otherwise. What replaces a function is told by what was there before."""
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _CLASSES = (CapturedArray, CaptureMemory, Recording)
 _KINDS = (type, FunctionType, BuiltinFunctionType)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,7 @@ from triptych.core.validate import storages_of
 from triptych.execution.profile import profile
 from triptych.execution.run import PlanRun, run_plan
 from triptych.judge.claims import join
-from triptych.judge.execution.request import ExecutionRequest, Run
+from triptych.judge.execution.request import MOST_LEFT_OUT, ExecutionRequest, Run
 
 _CACHED_FILE_BYTES = 4 << 20
 _CACHED_BYTES = 16 << 20
@@ -105,21 +106,36 @@ def _run(plan: Plan, request: ExecutionRequest, run: Run, reply: _Reply) -> dict
 
 
 def _dead(plan: Plan, request: ExecutionRequest) -> list[int]:
-    """The nodes without which the first run's outputs are the same: left out one after the other, and kept out."""
+    """The nodes without which the first run's outputs are the same: left out a group after the other, and kept out.
+
+    A group of which something contributes is halved, and its halves are tried behind all others.
+    """
     if not request.droppable:
         return []
-    run, dead = request.runs[0], list[int]()
+    run, dead, groups = request.runs[0], list[int](), deque(request.droppable)
     given = request.cases[run.case]
     wanted = _outputs(_executed_plan(plan, _data(given), request, run))
-    for place in request.droppable:
-        left = tuple(node for at, node in enumerate(plan.nodes) if at != place and at not in dead)
-        try:
-            done = _executed_plan(replace(plan, nodes=left), _data(given), request, run, _IMPATIENCE)
-        except (TriptychError, MemoryError):
-            continue
-        if _outputs(done) == wanted:
-            dead.append(place)
+    for _ in range(MOST_LEFT_OUT):
+        if not groups:
+            break
+        group = groups.popleft()
+        left = tuple(node for at, node in enumerate(plan.nodes) if at not in group and at not in dead)
+        if _gives(replace(plan, nodes=left), wanted, request):
+            dead.extend(group)
+        elif len(group) > 1:
+            half = len(group) // 2
+            groups.extend((group[:half], group[half:]))
     return dead
+
+
+def _gives(plan: Plan, wanted: Sequence[bytes], request: ExecutionRequest) -> bool:
+    """Whether a plan runs, and gives the first run's outputs."""
+    run = request.runs[0]
+    try:
+        done = _executed_plan(plan, _data(request.cases[run.case]), request, run, _IMPATIENCE)
+    except (TriptychError, MemoryError):
+        return False
+    return _outputs(done) == wanted
 
 
 def _executed_plan(

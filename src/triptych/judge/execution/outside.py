@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import TypeVar
 
@@ -92,7 +93,7 @@ class _Reader:
         if any(ends[:-1]) or (len(runs) < len(self.request.runs) and not ends[-1]):
             raise ForgedReply("runs behind one that was stopped, or fewer than were asked for")
         dead = frozenset(reply.numbers("dead"))
-        if not dead <= frozenset(self.request.droppable):
+        if not dead <= frozenset(chain.from_iterable(self.request.droppable)):
             raise ForgedReply("nodes that contribute nothing, of which nobody asked that")
         return runs, dead, dict(reply.each("cached", self._file))
 

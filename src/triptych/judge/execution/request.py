@@ -13,6 +13,8 @@ BUDGET = 1 << 22
 """Loop iterations of one warp before it counts as hung; tiny sizes need a few hundred."""
 LAUNCH_BUDGET = 1 << 26
 """Those of all warps of a launch together."""
+MOST_LEFT_OUT = 64
+"""Runs of a plan without some of its nodes, to see whether they contribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class ExecutionRequest:
     """Of each the inputs' bytes, in C order, by the storages' names."""
     runs: tuple[Run, ...]
     chip: Chip
-    droppable: tuple[int, ...]
-    """The places of nodes of the plan that may contribute nothing."""
+    droppable: tuple[tuple[int, ...], ...]
+    """Groups of places of nodes of the plan that may contribute nothing, in the order in which they are tried."""
     cached: Mapping[str, bytes]
     """Object code of this candidate that an earlier process left: files by their path in the cache's folder."""
     budget: int = BUDGET

@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from triptych.core.dtypes import DType
-from triptych.core.plan import Choose, Launch, Plan
+from triptych.core.plan import Choose, Launch, Node, Plan
 from triptych.execution.arrays import UNDEFINED_BYTE
-from triptych.judge.execution.request import Run
+from triptych.judge.execution.request import MOST_LEFT_OUT, Run
 from triptych.operators.case import Case, case
 from triptych.operators.operator import Operator, Size
 
 ORDINARY_SEEDS = 3
 """Cases of an operator's ordinary distribution; of each other one there is one."""
-MOST_LEFT_OUT = 64
-"""Launches of a plan that are left out, one at a time, to see whether they contribute."""
 ARRAYS_BYTE = UNDEFINED_BYTE
 """What arrays hold where nobody has written, where no byte is said."""
 _NAN_BYTE = 0xFF
@@ -72,10 +70,24 @@ def runs_of(trials: Sequence[Trial], seed: int) -> tuple[Run, ...]:
     return (first, again, *others)
 
 
-def droppable(plan: Plan) -> tuple[int, ...]:
-    """The places of the nodes that are left out in turn: launches, where there are several."""
+def droppable(plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """The places of the nodes that are left out in turn, by groups of those left out together: launches, of several.
+
+    Each is a group where there are no more than can be tried; else those of one kernel on the same arrays are.
+    """
     found = tuple(place for place, node in enumerate(plan.nodes) if isinstance(node, Launch | Choose))
-    return found[:MOST_LEFT_OUT] if len(found) > 1 else ()
+    if len(found) <= MOST_LEFT_OUT:
+        return tuple((place,) for place in found) if len(found) > 1 else ()
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for place in found:
+        alike.setdefault(_kernel_and_arrays(plan.nodes[place]), []).append(place)
+    return tuple(sorted(map(tuple, alike.values()), key=len, reverse=True))
+
+
+def _kernel_and_arrays(node: Node) -> tuple[str, ...]:
+    if not isinstance(node, Launch):
+        return ()
+    return (node.program, node.entry, *sorted({one.storage.name for one in node.handles}))
 
 
 def probes(failing: Run, case_place: int, seed: int) -> tuple[Run, ...]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from triptych.core.errors import ArgumentError
 from triptych.core.handles import Handle
 from triptych.judge.execution.request import Ran
+from triptych.judge.stable_numbers import COMPARED_DIGITS, EXPECTED_DIGITS, to_digits
 from triptych.judge.verdict import Counterexample
 from triptych.judge.verification.trials import Trial
 from triptych.operators.case import Case
@@ -66,8 +67,8 @@ def counterexample(trial: Trial, outputs: Outputs) -> Counterexample | None:
             output=parameter.name,
             index=index,
             got=float(wide(found)[index]),
-            expected=float(case.expected[place][index]),
-            allowed=allowed,
+            expected=to_digits(float(case.expected[place][index]), EXPECTED_DIGITS),
+            allowed=to_digits(allowed, COMPARED_DIGITS),
             wrong_elements=int(wrong.sum()),
             elements=wrong.size,
             around=_around(case, parameter, index),

@@ -27,7 +27,8 @@ _PACKAGES: Mapping[str, str] = {
 """How names of headers begin, and the wheel that brings them, without the `nvidia-` that its name begins with."""
 _INCLUDE_FOLDERS = tuple(name.replace("-", "_") for name in (*_PACKAGES.values(), "cuda-nvcc"))
 """Folders of the wheels for CUDA 12; those for CUDA 13 share one, `cu13`."""
-_SYSTEM = Path("/usr/local/cuda")
+SYSTEM = Path("/usr/local/cuda")
+"""Where NVIDIA's installer puts a toolkit: what is looked at where wheels lack something."""
 _LIBCUXX_HEADER = Path("nv", "target")
 
 STUBS = Path(__file__).parent / "headers"
@@ -75,18 +76,24 @@ def _version(library: Path) -> tuple[int, ...]:
 
 def _roots() -> Iterator[Path]:
     """Folders that may hold `lib/libnvrtc.so.*`, the newest wheel first."""
-    spec = find_spec("nvidia")
-    for place in spec.submodule_search_locations or () if spec is not None else ():
-        folder = Path(place)
+    for folder in _wheels():
         yield from sorted(folder.glob("cu[0-9][0-9]"), reverse=True)
         yield folder / "cuda_nvrtc"
-    yield _SYSTEM
+    yield SYSTEM
+
+
+def _wheels() -> tuple[Path, ...]:
+    """The folders `nvidia` of all folders of packages: wheels may be spread over several, as by `PYTHONPATH`."""
+    spec = find_spec("nvidia")
+    return tuple(map(Path, spec.submodule_search_locations or ())) if spec is not None else ()
 
 
 def _includes(root: Path) -> Iterator[Path]:
-    """The wheels' folders of headers; the system's too where no wheel brings libcu++."""
-    roots = [root, *(root.parent / name for name in _INCLUDE_FOLDERS)] if root.name == "cuda_nvrtc" else [root]
+    """The wheels' folders of headers, the compiler's own first; the system's too where no wheel brings libcu++."""
+    places = [] if root == SYSTEM else [root.parent, *(one for one in _wheels() if one != root.parent)]
+    names = (root.name, *_INCLUDE_FOLDERS) if root.name == "cuda_nvrtc" else (root.name,)
+    roots = [place / name for place in places for name in names] or [root]
     found = [folder for base in roots for folder in (base / "include", base / "include" / "cccl") if folder.is_dir()]
     yield from found
-    if root != _SYSTEM and not any((folder / _LIBCUXX_HEADER).is_file() for folder in found):
-        yield from _includes(_SYSTEM)
+    if root != SYSTEM and not any((folder / _LIBCUXX_HEADER).is_file() for folder in found):
+        yield from _includes(SYSTEM)
