@@ -26,10 +26,10 @@ class DriverError(Exception):
 class Device:
     """The first GPU. `launch` runs a kernel that takes two pointers: inputs and outputs."""
 
-    def __init__(self, target: str = "sm_90a") -> None:
-        """Opens a context; `target` is what PTX is assembled for."""
+    def __init__(self, target: str = "sm_90a", driver: object = None) -> None:
+        """Opens a context; `target` is what PTX is assembled for, `driver` one that is not this machine's."""
         self.target = target
-        self._driver: Any = ctypes.CDLL("libcuda.so.1")
+        self._driver: Any = driver or ctypes.CDLL("libcuda.so.1")
         self._call("cuInit", 0)
         device, context = ctypes.c_int(), ctypes.c_void_p()
         self._call("cuDeviceGet", ctypes.byref(device), 0)

@@ -10,7 +10,6 @@ The record keeps the programs and launches as a plan, digests of all outputs, an
 
 from __future__ import annotations
 
-import ctypes
 import lzma
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,56 +24,16 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "tes
 
 from capture_programs import capture
 from device import ROUND_EACH, Device, DriverError
+from launch_arguments import argument_of
 from program_cases import Case, cases
 from program_run import Output, arrays_of, difference, digest_of
-from record_tensor_copies import encode
 from recording import origin, store
-from tensor_cases import FILLS, SWIZZLES, Map
 
-from triptych.core.handles import Storage
-from triptych.core.plan import Argument, Launch, Plan, Program, Struct, bytes_of, handles_in
+from triptych.core.plan import Launch, Plan, Program
 from triptych.core.serialise import pack
-from triptych.gpu.tensor_map import ELEMENT_TYPES, FIELDS, TILES, number_in
 from triptych.languages.cuda import nvrtc
 
 OPTIONS: Mapping[str, Sequence[str]] = {"each rounded": ROUND_EACH, "ptxas's own": ()}
-_ALIGNMENT = 64
-"""Of an argument's bytes: a tensor map's."""
-_PLACES = Mapping[Storage, ctypes.c_uint64]
-
-
-def map_of(data: bytes) -> Map:
-    """What the driver is told of a tensor map of triptych's."""
-    assert number_in(data, FIELDS["mark"]) == TILES
-
-    def numbers(name: str, count: int) -> tuple[int, ...]:
-        return tuple(number_in(data, FIELDS[name], axis) for axis in range(count))[::-1]
-
-    axes = number_in(data, FIELDS["rank"]) + 1
-    element, swizzle, fill = (number_in(data, FIELDS[name]) for name in ("elemtype", "swizzle_mode", "fill_mode"))
-    return Map(
-        ELEMENT_TYPES[element].name, numbers("global_dim", axes), numbers("global_stride", axes - 1),
-        numbers("box_dim", axes), numbers("element_stride", axes), swizzle=SWIZZLES[swizzle], fill=FILLS[fill],
-    )  # fmt: skip
-
-
-def _argument(device: Device, argument: Argument, places: _PLACES) -> Any:  # noqa: ANN401
-    """An object of ctypes with what the device is to see of an argument."""
-    data = bytes_of(argument)
-    match argument:
-        case Struct(_, ((offset, handle),)):
-            assert offset == FIELDS["global_address"].offset, "a struct that is no tensor map"
-            status, data = encode(device, map_of(data), places[handle.storage].value + handle.offset)
-            if status:
-                raise DriverError(f"cuTensorMapEncodeTiled: status {status}")
-        case _:
-            for handle in handles_in(argument):
-                data = (places[handle.storage].value + handle.offset).to_bytes(8, "little")
-    buffer = ctypes.create_string_buffer(len(data) + _ALIGNMENT)
-    offset = -ctypes.addressof(buffer) % _ALIGNMENT
-    place = (ctypes.c_char * len(data)).from_buffer(buffer, offset)
-    place[:] = data
-    return place
 
 
 def run(device: Device, cubin: bytes, case: Case, launch: Launch) -> list[Output]:
@@ -87,7 +46,7 @@ def run(device: Device, cubin: bytes, case: Case, launch: Launch) -> list[Output
     assert not launch.cooperative
     arrays = arrays_of(case, launch)
     places = {storage: device.copy_there(array.data) for storage, array in arrays.items()}
-    arguments = [_argument(device, argument, places) for argument in launch.arguments]
+    arguments = [argument_of(device, argument, places) for argument in launch.arguments]
     device.run(cubin, launch.entry, arguments, launch.grid, launch.block, launch.shared_bytes)
     outputs = [array for array in arrays.values() if array.is_output]
     for storage, array in arrays.items():

@@ -170,3 +170,22 @@ def test_control_characters(key: str, line: str) -> None:
 def test_an_unknown_users_home_directory() -> None:
     with pytest.raises(ChipError, match="cannot read the chip file"):
         triptych.chips.load("~nobody-of-that-name/chip.toml")
+
+
+def with_factors(low: str, high: str) -> str:
+    """A file whose error bar has those ends, as far as they are not empty."""
+    plain = "\n".join(line for line in H100.splitlines() if not line.startswith("time_factor"))
+    ends = {"time_factor_low": low, "time_factor_high": high}
+    lines = [
+        f'{key} = {{ value = {end}, unit = "measured/modelled", source = "me" }}' for key, end in ends.items() if end
+    ]
+    return plain.replace("# Dense peaks", "\n".join([*lines, "# Dense peaks"]), 1)
+
+
+def test_an_error_bar_has_both_ends() -> None:
+    bar = read(with_factors("0.9", "2.5"), "my.toml").error_bar
+    assert bar is not None
+    assert (bar.low, bar.high, bar.source) == (0.9, 2.5, "me")
+    assert read(with_factors("", ""), "my.toml").error_bar is None
+    assert "key 'time_factor_low': is missing; there is the other end" in complaint(with_factors("", "2.5"))
+    assert "comes to 3, more than 'time_factor_high' allows (2.5)" in complaint(with_factors("3", "2.5"))

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from triptych.chips import load
+from triptych.chips import GpuChip, load
 from triptych.core.counters import Counter, Counters, Provenance
 from triptych.core.errors import UsageError
 from triptych.core.launches import Account, LaunchRecord
 from triptych.core.plan import LaunchShape
 from triptych.model import Roofline, place
+from triptych.model.multiprocessors import resident_warps
 
 N = 1 << 20
 VEC_ADD: Mapping[str, int] = {
@@ -68,18 +69,75 @@ def test_shared_memory_and_issue_raise_the_estimate_and_not_the_floor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("blocks", "threads", "schedulers"),
-    [(1, 1, 1), (1, 33, 2), (1, 1024, 4), (5, 64, 10), (131, 128, 4 * 131), (132, 32, 132), (4096, 32, 4 * 132)],
+    ("blocks", "threads", "a_clock"),
+    [
+        (1, 1, 1 / 4),
+        (1, 33, 2 / 4),
+        (1, 512, 4),
+        (1, 1024, 4),
+        (5, 64, 5 * 2 / 4),
+        (131, 128, 131),
+        (132, 32, 132 / 4),
+        (198, 32, 198 / 4),
+        (4096, 32, 4 * 132),
+    ],
 )
-def test_what_has_no_warp_issues_nothing(blocks: int, threads: int, schedulers: int) -> None:
-    """A loop of one warp is no faster on a chip of many SMs."""
+def test_few_warps_issue_little(blocks: int, threads: int, a_clock: float) -> None:
+    """A loop of one warp is no faster on a chip of many SMs, and issues an instruction every fourth clock."""
     counters = {**VEC_ADD, "instructions.warp": 1 << 30, "shared.load.wavefronts": 1 << 20}
     one = record(counters)
     roofline = place(replace(one, shape=LaunchShape((blocks, 1, 1), (threads, 1, 1))), load("h100"))
     times = seconds(roofline)
-    assert times["issue (warp instructions)"] == pytest.approx((1 << 30) / (schedulers * 1.83e9), rel=1e-12)
+    assert times["issue (warp instructions)"] == pytest.approx((1 << 30) / (a_clock * 1.83e9), rel=1e-12)
     assert times["shared memory (wavefronts)"] == pytest.approx((1 << 20) / (min(132, blocks) * 1.83e9), rel=1e-12)
     assert roofline.floor_s == place(one, load("h100")).floor_s
+
+
+@pytest.mark.parametrize(
+    ("shape", "static", "warps"),
+    [
+        (LaunchShape((4096, 1, 1), (256, 1, 1)), 0, 64),
+        (LaunchShape((4096, 1, 1), (1024, 1, 1)), 0, 64),
+        (LaunchShape((4096, 1, 1), (768, 1, 1)), 0, 48),
+        (LaunchShape((4096, 1, 1), (32, 1, 1)), 0, 4096 / 132),
+        (LaunchShape((8192, 1, 1), (32, 1, 1)), 0, 32),
+        (LaunchShape((4096, 1, 1), (128, 1, 1), 100_000), 0, 8),
+        (LaunchShape((4096, 1, 1), (128, 1, 1), 16_384), 100_000, 4),
+        (LaunchShape((4096, 1, 1), (128, 1, 1), 232_448), 0, 4),
+        (LaunchShape((198, 1, 1), (256, 1, 1)), 0, 12),
+        (LaunchShape((2, 3, 1), (16, 16, 2)), 0, 16),
+    ],
+)
+def test_resident_warps(shape: LaunchShape, static: int, warps: float) -> None:
+    chip = load("h100")
+    assert isinstance(chip, GpuChip)
+    one = replace(record(VEC_ADD), shape=shape, static_shared_bytes=static)
+    assert resident_warps(one, chip) == pytest.approx(warps)
+
+
+@pytest.mark.parametrize(("blocks", "busy"), [(1, 1), (100, 100), (131, 131)])
+def test_idle_multiprocessors_compute_nothing(blocks: int, busy: int) -> None:
+    """A product of one block takes an SM's tensor cores, not the chip's; another program might take them all."""
+    one, chip = record({**VEC_ADD, "flops.tensor.f16": 1 << 40}, blocks=blocks), load("h100")
+    whole = (1 << 40) / 9.89e14
+    times = seconds(place(one, chip))
+    assert times["tensor.f16 pipe, idle SMs left out"] == pytest.approx(whole * 132 / busy, rel=1e-12)
+    assert times["tensor.f16 pipe"] == pytest.approx(whole, rel=1e-12)
+    assert place(one, chip).floor_s == pytest.approx(whole, rel=1e-12)
+    assert place(one, chip).limited_by_short == "tensor.f16, few SMs"
+    assert not any("idle SMs" in name for name in seconds(place(replace_blocks(one, 132), chip)))
+
+
+def replace_blocks(one: LaunchRecord, blocks: int) -> LaunchRecord:
+    return replace(one, shape=LaunchShape((blocks, 1, 1), one.shape.block))
+
+
+def test_waiting_for_mbarriers_takes_no_time() -> None:
+    """How often a warp looks at one depends on the simulator's schedule."""
+    chip, busy = load("h100"), {**VEC_ADD, "instructions.warp": 100 * N, "shared.atomic.wavefronts": 40 * N}
+    waits = {"waiting.instructions": 60 * N, "waiting.wavefronts": 30 * N}
+    rest = {"instructions.warp": 40 * N, "shared.atomic.wavefronts": 10 * N}
+    assert seconds(place(record(busy | waits), chip)) == seconds(place(record(busy | rest), chip))
 
 
 def test_uncoalesced_requests_raise_the_estimate_and_not_the_floor() -> None:

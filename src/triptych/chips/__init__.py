@@ -5,7 +5,18 @@ standard library.
 """
 
 from triptych.chips.catalogue import DEFAULT_BY_MACHINE, ChipChoice, load, names, targets
-from triptych.chips.chip import Chip, GpuChip, NeuronChip
+from triptych.chips.chip import Chip, ErrorBar, GpuChip, NeuronChip
 from triptych.chips.facts import Fact
 
-__all__ = ["DEFAULT_BY_MACHINE", "Chip", "ChipChoice", "Fact", "GpuChip", "NeuronChip", "load", "names", "targets"]
+__all__ = [
+    "DEFAULT_BY_MACHINE",
+    "Chip",
+    "ChipChoice",
+    "ErrorBar",
+    "Fact",
+    "GpuChip",
+    "NeuronChip",
+    "load",
+    "names",
+    "targets",
+]

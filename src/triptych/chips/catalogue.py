@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from triptych.chips.chip import Chip, GpuChip, NeuronChip
-from triptych.chips.reading import aliases_of, read
 from triptych.core.errors import ChipError, UnknownName, UsageError
 from triptych.core.source import SourceLocation, home_expanded
 
@@ -80,7 +81,7 @@ def _aliases() -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name in names():
         file = _FOLDER / f"{name}.toml"
-        for alias in aliases_of(file.read_text(encoding="utf-8"), str(file)):
+        for alias in _reading().aliases_of(file.read_text(encoding="utf-8"), str(file)):
             found[alias] = name
     return found
 
@@ -95,4 +96,9 @@ def _load_file(path: Path) -> Chip:
             where=SourceLocation(str(path), 0),
             hint=f"a chip is a TOML file, or one of {', '.join(names())}",
         ) from problem
-    return read(text, str(path))
+    return _reading().read(text, str(path))
+
+
+def _reading() -> ModuleType:
+    """What reads chips' files, imported when there is one to be read: with TOML's grammar it takes a while."""
+    return import_module("triptych.chips.reading")

@@ -9,6 +9,16 @@ from triptych.chips.facts import Fact
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorBar:
+    """How far measured times lie from estimates: nearly all of those compared between two multiples of them."""
+
+    low: float
+    high: float
+    source: str
+    """Which were compared, and how many of them lie between."""
+
+
+@dataclass(frozen=True, slots=True)
 class GpuChip:
     """A GPU. `facts` keeps every value with its unit and source, by the file's keys (`flops_per_s.f32` for a peak)."""
 
@@ -38,6 +48,10 @@ class GpuChip:
     dram_bytes: int
     dram_bytes_per_s: float
     launch_overhead_s: float
+    time_factor_low: float | None
+    """Of measured times over estimates: most of those that were compared lie between this and the next. None where
+    nobody compared any on this chip or one like it."""
+    time_factor_high: float | None
     flops_per_s: Mapping[str, float]
     """Dense peaks by pipe: `f64`, `f32`, `f16`, `bf16`, and `tensor.` before a tensor core's dtype."""
     facts: Mapping[str, Fact]
@@ -64,6 +78,11 @@ class GpuChip:
     def memory_bytes_per_s(self) -> float:
         """The bandwidth under the roofline's slope: DRAM's."""
         return self.dram_bytes_per_s
+
+    @property
+    def error_bar(self) -> ErrorBar | None:
+        """How far times lie from estimates; None where nobody knows."""
+        return _error_bar(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -114,6 +133,10 @@ class NeuronChip:
     dma_engine_bytes_per_s: float
     dma_latency_s: float
     """From the descriptor to the semaphore of one small transfer."""
+    time_factor_low: float | None
+    """Of measured times over estimates: most of those that were compared lie between this and the next. None where
+    nobody compared any on this chip or one like it."""
+    time_factor_high: float | None
     flops_per_s: Mapping[str, float]
     """Dense peaks of one core by engine: `tensor.` before a dtype, `vector`, `scalar`, `gpsimd`."""
     facts: Mapping[str, Fact]
@@ -138,9 +161,19 @@ class NeuronChip:
         return self.core_hbm_bytes_per_s
 
     @property
+    def error_bar(self) -> ErrorBar | None:
+        """How far times lie from estimates; None where nobody knows."""
+        return _error_bar(self)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What every report on this chip says."""
         return ()
 
 
 Chip = GpuChip | NeuronChip
+
+
+def _error_bar(chip: Chip) -> ErrorBar | None:
+    low, high = chip.time_factor_low, chip.time_factor_high
+    return None if low is None or high is None else ErrorBar(low, high, chip.facts["time_factor_high"].source)

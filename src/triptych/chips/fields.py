@@ -49,6 +49,10 @@ def _clock(key: str) -> Number:
     return Number(key, "Hz", 1e7, 1e11)
 
 
+def _factor(key: str) -> Number:
+    return Number(key, "measured/modelled", 0.01, 100, required=False)
+
+
 _BANDWIDTH_LOW, _BANDWIDTH_HIGH = 1e8, 1e16
 _CAPACITY_LOW, _CAPACITY_HIGH = 1 << 20, 1 << 50
 
@@ -72,6 +76,8 @@ GPU_FIELDS: Sequence[Field] = (
     _bytes("dram_bytes", _CAPACITY_LOW, _CAPACITY_HIGH),
     Number("dram_bytes_per_s", "B/s", _BANDWIDTH_LOW, _BANDWIDTH_HIGH),
     Number("launch_overhead_s", "s", 1e-9, 1e-1),
+    _factor("time_factor_low"),
+    _factor("time_factor_high"),
 )  # fmt: skip
 
 NEURON_FIELDS: Sequence[Field] = (
@@ -99,6 +105,8 @@ NEURON_FIELDS: Sequence[Field] = (
     _count("dma_engines_per_core", "engines", 1 << 10),
     Number("dma_engine_bytes_per_s", "B/s", _BANDWIDTH_LOW, _BANDWIDTH_HIGH),
     Number("dma_latency_s", "s", 1e-9, 1e-1),
+    _factor("time_factor_low"),
+    _factor("time_factor_high"),
 )  # fmt: skip
 
 FIELDS: Mapping[str, Sequence[Field]] = {"gpu": GPU_FIELDS, "neuron": NEURON_FIELDS}

@@ -225,6 +225,11 @@ def _check_consistency(chip: Chip, reader: _Reader) -> None:
                 ("psum_bank_bytes", "psum_bytes_per_partition", chip.psum_bank_bytes, chip.psum_bytes_per_partition),
                 ("core_hbm_bytes_per_s", "hbm_bytes_per_s", chip.core_hbm_bytes_per_s, chip.hbm_bytes_per_s),
             ]
+    factors = ("time_factor_low", "time_factor_high")
+    missing = [key for key in factors if key not in chip.facts]
+    if len(missing) == 1:
+        raise reader.error(missing[0], "is missing; there is the other end of the error bar")
+    rows.append((*factors, chip.time_factor_low or 0.0, chip.time_factor_high or 0.0))
     for smaller, larger, low, high in rows:
         if low > high:
             raise reader.error(smaller, f"comes to {low:g}, more than '{larger}' allows ({high:g})")

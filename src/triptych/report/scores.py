@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from triptych.judge import Certificate, Progress, Score, Tally, Wrong
+from triptych.judge import Certificate, Progress, Score, Tally, Time, Wrong
 from triptych.report.quantities import count, duration, percent, ratio, size
 from triptych.report.score_json import certificates_of
 from triptych.report.tables import plain_table
@@ -60,11 +60,12 @@ def _times(score: Score) -> Table:
     table = plain_table()
     for heading in ("size", "chip"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("time\n(modelled)", "limit\n(modelled)", "of the limit", "speedup", "SOL score"):
+    for heading in ("time\n(modelled)", "up to", "limit\n(modelled)", "of the limit", "speedup", "SOL score"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in score.times:
         others = ("" if value is None else ratio(value) for value in (one.speedup, one.sol_score))
-        row = duration(one.estimate_s), duration(one.limit_s), percent(one.fraction), *others
+        most = "" if one.most_s is None else duration(one.most_s)
+        row = duration(one.estimate_s), most, duration(one.limit_s), percent(one.fraction), *others
         table.add_row(Text(one.size), Text(one.chip), *row)
     return table
 
@@ -95,8 +96,17 @@ def _notes(score: Score) -> Iterator[str]:
             yield f"Computed in {', '.join(one.narrow)} too, which has fewer digits than {score.dtype}."
     yield from score.findings
     if score.times:
-        yield "Times are the roofline's estimates; real launches take longer. The limit: one launch and the least work."
+        yield "Times are the model's estimates. The limit: one launch and the least work."
+        yield from map(_error_bar, {time.chip: time for time in score.times}.values())
     yield f"Seed {score.seed}; layers of isolation: {', '.join(score.layers) or 'none'}."
+
+
+def _error_bar(time: Time) -> str:
+    """How far the times on its chip may be off."""
+    bar = time.error_bar
+    if bar is None:
+        return f"On {time.chip} nobody has compared estimates with measured times: they may be off by any factor."
+    return f"Times on {time.chip} may be {bar.low:.2g} to {bar.high:.2g} of the estimate: {bar.source}."
 
 
 def batch_summary(total: int, tally: Tally, out: Path) -> str:

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from triptych.chips import Chip, GpuChip, NeuronChip
-from triptych.core.counters import Counters, known_counters
+from triptych.core.counters import Counters
 from triptych.core.errors import UsageError
-from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.launches import Account, LaunchRecord, Sample
+from triptych.model.multiprocessors import multiprocessor_roofs
 from triptych.model.pipes import Work, dominant, work_by_pipe
 from triptych.model.roofline import Roof, Roofline, Traffic
 from triptych.model.timing import Timing
 from triptych.model.traffic import LEVELS
 
-_WAVEFRONTS = known_counters("shared.load.wavefronts", "shared.store.wavefronts", "shared.atomic.wavefronts")
 SIMULATED = (
     "Estimates of kernels on NeuronCores are the lengths of simulated timelines, from published costs: not measured."
 )
@@ -32,11 +31,11 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
 
     The estimate is the launch overhead plus the longest of all roofs, which adds what this program asks of L2, of
     shared memory and of the warp schedulers (or of the NeuronCore's engines and DMA queues). It takes every peak for
-    achievable, hit rates of L1 for 0 and a PTX instruction for one of the chip's; it knows nothing of occupancy,
-    latency or waves, so a real launch is slower. Only SMs that have a block, and schedulers that have a warp, issue.
-    The overhead is added, not taken as one more roof, because the work starts when the launch has happened. Of a launch
-    with a `timing`, its machine's timeline, the estimate is that one's length: it has the latencies in it, and says how
-    long each engine was at work.
+    achievable, hit rates of L1 for 0 and a PTX instruction for one of the chip's. Only SMs that have a block do
+    anything, and few warps issue little (`multiprocessors.py`); of other latencies and of waves it knows nothing, so
+    most real launches are slower: docs/times.md compares. The overhead is added, not taken as one more roof, because
+    the work starts when the launch has happened. Of a launch with a `timing`, its machine's timeline, the estimate is
+    that one's length: it has the latencies in it, and says how long each engine was at work.
 
     Raises:
         UsageError: where the launch ran on a machine of another kind than the chip.
@@ -52,7 +51,7 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
     work, pipe_notes = work_by_pipe(record.counters, chip)
     flops = sum(row.flops for row in work)
     traffic = _traffic(record, chip, flops)
-    roofs = (*_pipe_roofs(work), *_memory_roofs(traffic), *_engine_roofs(record, chip, timing))
+    roofs = (*_pipe_roofs(work), *_memory_roofs(traffic), *_engine_roofs(record, chip, timing, work))
     pipe, peak = dominant(work, chip)
     headline = traffic[0]
     ridge_point = peak / headline.bytes_per_s
@@ -125,12 +124,14 @@ def _memory_roofs(traffic: tuple[Traffic, ...]) -> tuple[Roof, ...]:
     )
 
 
-def _engine_roofs(record: LaunchRecord, chip: Chip, timing: Timing | None) -> tuple[Roof, ...]:
+def _engine_roofs(record: LaunchRecord, chip: Chip, timing: Timing | None, work: tuple[Work, ...]) -> tuple[Roof, ...]:
     """What this program asks of the units that are no pipe of FLOPs, at their peak rates."""
     if timing is not None:
         roofs = _busy_engines(record, timing)
+    elif isinstance(chip, GpuChip):
+        roofs = multiprocessor_roofs(record, chip, work)
     else:
-        roofs = _sm_units(record, chip) if isinstance(chip, GpuChip) else _core_engines(record, chip)
+        roofs = _core_engines(record, chip)
     return tuple(roof for roof in roofs if roof.amount)
 
 
@@ -140,22 +141,6 @@ def _busy_engines(record: LaunchRecord, timing: Timing) -> Iterator[Roof]:
         instructions = record.counters.value(f"instructions.{name}")
         if seconds > 0:
             yield Roof(f"{name} engine", f"{name} engine", instructions, "instructions", instructions / seconds)
-
-
-def _sm_units(record: LaunchRecord, chip: GpuChip) -> Iterator[Roof]:
-    """One wavefront a clock and SM, and one warp instruction a clock and scheduler: of the SMs that have a block.
-
-    A warp issues one instruction a clock at most, so that few warps cannot keep many schedulers busy.
-    """
-    blocks = math.prod(record.shape.grid)
-    warps = blocks * -(-math.prod(record.shape.block) // WARP_SIZE)
-    used = min(chip.sm_count, blocks)
-    clocks = used * chip.clock_hz
-    wavefronts = sum(record.counters.value(name) for name in _WAVEFRONTS)
-    yield Roof("shared memory (wavefronts)", "shared memory", wavefronts, "wavefronts", clocks)
-    issued = record.counters.value("instructions.warp")
-    slots = min(used * chip.warp_schedulers_per_sm, warps) * chip.clock_hz
-    yield Roof("issue (warp instructions)", "issue", issued, "instructions", slots)
 
 
 def _core_engines(record: LaunchRecord, chip: NeuronChip) -> Iterator[Roof]:
@@ -199,5 +184,5 @@ def _occupancy_notes(record: LaunchRecord, chip: Chip) -> tuple[str, ...]:
     idle = chip.sm_count - blocks
     return (
         f"The grid of {blocks} block{'s' * (blocks > 1)} leaves {idle} of {chip.sm_count} SMs idle;"
-        " the estimate takes the whole chip's pipes and memory.",
+        " the estimate takes the pipes of the others, and the whole chip's memory.",
     )
