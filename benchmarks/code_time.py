@@ -22,7 +22,7 @@ from triptych.gpu.run.kernel import kernel_of
 from triptych.languages.triton.internals import assembler
 
 MEDIAN_TARGET = 1.5e-3
-"""CPU seconds of an instruction. Of kernels of few instructions, or that call functions, it may be more."""
+"""CPU seconds of an instruction. Of kernels of few instructions and many branches it may be more."""
 PACKAGE = FOLDER.parent / "src" / "triptych"
 RECORDED = FOLDER.parent / "tests" / "data" / "ptx"
 SOURCES: Mapping[str, str] = {

@@ -21,6 +21,7 @@ import families
 import import_time
 import launch_overhead
 import memory_growth
+import nki_kernels
 import sgemm
 import tensor_products
 import vec_add
@@ -40,6 +41,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "vec_add": vec_add.measure,
     "sgemm": sgemm.measure,
     "tensor_products": tensor_products.measure,
+    "nki": nki_kernels.measure,
     "verdicts": verdicts.measure,
 }
 STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.INFORMATIVE: "dim", Verdict.NOT_JUDGED: "dim"}

@@ -29,6 +29,7 @@ from generators import (
     sandbox,
     settings,
     timeline,
+    times,
 )
 
 DOCS = Path(__file__).resolve().parent
@@ -42,6 +43,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "memory-wall.md": memory_wall.page,
     "operators.md": operators.page,
     "sandbox.md": sandbox.page,
+    "times.md": times.page,
     "reference/checks.md": checks.page,
     "reference/chips.md": chips.page,
     "reference/command-line.md": command_line.page,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators import hardware_programs, nkibench, public_kernels, public_scripts
+from generators import hardware_programs, nki_samples, nkibench, public_kernels, public_scripts, triton_tutorials
 from generators.markdown import code, table
 from triptych import gpu
 from triptych.core.errors import UnsupportedFeature, UnsupportedInstruction
@@ -32,7 +32,10 @@ def page() -> str:
     runs = sum(row[-1] == "runs" for row in rows)
     head = _HEAD.format(runs=runs, total=len(rows))
     recorded = table(("PTX", "target", "kernel", "status"), rows)
-    sections = (module.section() for module in (hardware_programs, public_kernels, public_scripts, nkibench))
+    sections = (
+        module.section()
+        for module in (hardware_programs, public_kernels, public_scripts, triton_tutorials, nki_samples, nkibench)
+    )
     return (head + recorded + "".join(sections)).rstrip() + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from generators.markdown import code, table
+from triptych.chips import load, names
 from triptych.judge import OUTCOMES, REASONS
 from triptych.judge.execution.request import BUDGET, LAUNCH_BUDGET
 from triptych.judge.formats.table import FORMATS
@@ -36,12 +37,12 @@ def solution(a, b):
 
 ```console
 $ triptych score add.py --operator vec_add --seed 3
-passed  reward 0.9899  add.py (cuda): vec_add in f32, at tiny
+passed  reward 0.9782  add.py (cuda): vec_add in f32, at tiny
 
-                  time       limit
-size  chip  (modelled)  (modelled)  of the limit  speedup  SOL score
-────────────────────────────────────────────────────────────────────
-tiny  h100     2.02 µs        2 µs           99%        1      0.571
+                  time                limit
+size  chip  (modelled)    up to  (modelled)  of the limit  speedup  SOL score
+─────────────────────────────────────────────────────────────────────────────
+tiny  h100     2.05 µs  6.14 µs        2 µs         97.8%     1.01      0.566
 
 work, counted  FLOPs  least    loaded     least    stored     least
 ───────────────────────────────────────────────────────────────────
@@ -96,8 +97,12 @@ _WAY = f"""\
 6. **The reward**, from the time that the [roofline](decisions.md) estimates for the slowest case.
 
 With the same seed and version the same candidate has the same score, on any machine and with any number of workers; of
-a score's numbers `cpu_s` alone differs. A time below the limit is no reward of 1 but a verdict, `impossible_time`: the
-limit follows from physics and from work that was counted, so one of them is wrong, and somebody should look.
+a score's numbers `cpu_s` alone differs. (What is compared with the reference is told to digits that no processor
+changes. A compiler of another version makes another program of the same source. `tests/exploits/compare_scores.py`
+compares machines: 267 programs had equal scores on an AMD one with 2 workers and an Intel one with 16, with Python 3.11
+and 3.12, numpy 2.4 and 2.5, and the same compilers; a message named another folder.) A time below the limit is no
+reward of 1 but a verdict, `impossible_time`: the limit follows from physics and from work that was counted, so one of
+them is wrong, and somebody should look.
 
 What the judge believes: the plan, since it is what runs; what the executing process says it counted, since the source
 never runs there. That process compiles and runs programs that hostile text can be aimed at, so it is confined too, and
@@ -119,15 +124,27 @@ reward   = (limit₁ / estimate₁ · limit₂ / estimate₂ · …)^(1/n)
 No program takes less than the limit: it must be launched, load each input and store each output once, and carry out the
 least FLOPs. So the reward lies in (0, 1], is 1 at the limit, and halves where the time doubles. It knows no baseline: a
 weak one earns nothing. In the geometric mean equal ratios count equally, so that no size can be driven to nothing to
-make up for the others. Both times are modelled, by the same peaks. The estimate takes peaks for achievable: a real
-launch takes longer, by a factor that this version does not know, which is why `most_s` in JSON is null.
+make up for the others. Both times are modelled, by the same peaks.
 
-For shaping, `components` say how far a candidate came, each from 0 to 1: `captured`, `ran`, `correct` (the share of the
-elements compared that are within the budget), `certified`, `fast` (the reward). `speedup` is the time of our own kernel
-of that operator and language over the candidate's; `sol_score` is SOL-ExecBench's, 1 / (1 + (T_k − T_SOL) / (T_b −
-T_SOL)), with the limit for T_SOL and our kernel's time for T_b.
+The estimate takes peaks for achievable; most real launches take longer. [Measured times](times.md) say by how much: in
+JSON `error_bar` has the multiples of the estimate between which nine of ten of them lie, and where they come from, and
+`most_s` is the upper one's. Both are null for chips that nobody compared. They change no reward.
+
+{bars}For shaping, `components` say how far a candidate came, each from 0 to 1: `captured`, `ran`, `correct` (the share
+of the elements compared that are within the budget), `certified`, `fast` (the reward). `speedup` is the time of our own
+kernel of that operator and language over the candidate's; `sol_score` is SOL-ExecBench's, 1 / (1 + (T_k − T_SOL) /
+(T_b − T_SOL)), with the limit for T_SOL and our kernel's time for T_b.
 
 """
+
+
+def _error_bars() -> str:
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for name in names():
+        bar = load(name).error_bar
+        if bar is not None:
+            found.setdefault((f"{bar.low:g}", f"{bar.high:g}", bar.source), []).append(code(name))
+    return table(("chips", "from", "to", "source"), ((", ".join(chips), *bar) for bar, chips in found.items()))
 
 
 def page() -> str:
@@ -140,7 +157,7 @@ def page() -> str:
         (
             _HEAD,
             _WAY.replace("{less}", less),
-            _REWARD,
+            _REWARD.replace("{bars}", _error_bars()),
             "## Verdicts\n\n",
             table(("verdict", "what it says"), outcomes),
             "## Reasons\n\n`triptych explain CODE` prints one; [what was tried](exploits.md) got which.\n\n",

@@ -16,12 +16,13 @@ TESTS = _FOLDER / "public_tests.json"
 _HEAD = """\
 ## Public Triton scripts
 
-On {date} these scripts were run by `triptych run`, unmodified but where that is said, with Triton {triton} and torch
-{torch}. That has no CUDA: their tensors on `cuda` are those of the simulated device. *Passed* is a script that
-ran to its end, its own comparisons and assertions included, with the sizes that it states. Of its `perf_report`s as
-many points were measured as are named here (`TRIPTYCH_BENCHMARK_POINTS`); other settings that made benchmarks shorter
-stand under *remark*. `docs/data/public_scripts.json` keeps outcomes and names; the scripts are not part of this
-repository.
+On {date} these scripts were run by `triptych run`, unmodified, with Triton {triton} and torch {torch}. That has no
+CUDA: their tensors on `cuda` are those of the simulated device. *Passed* is a script that ran to its end, its own
+comparisons and assertions included, with the sizes that it states. Benchmarks were made shorter by
+{settings},
+and of a `perf_report` as many points were measured as are named here (`TRIPTYCH_BENCHMARK_POINTS`). *Processor* is the
+time of one, all threads together, with compilations and the program's own work in torch.
+`docs/data/public_scripts.json` keeps outcomes and names; the scripts are not part of this repository.
 
 """
 
@@ -48,6 +49,8 @@ class _Script(TypedDict):
     script: str
     target: str
     points: str
+    seconds: int
+    """Of a processor."""
     outcome: str
     remark: str
 
@@ -56,6 +59,8 @@ class _Data(TypedDict):
     recorded: str
     triton: str
     torch: str
+    settings: str
+    """Those of all scripts."""
     suites: list[dict[str, str]]
     scripts: list[_Script]
 
@@ -99,16 +104,19 @@ def section() -> str:
 def _scripts() -> str:
     data: _Data = json.loads(DATA.read_text(encoding="utf-8"))
     return "".join((
-        _HEAD.format(date=data["recorded"], triton=data["triton"], torch=data["torch"]),
+        _HEAD.format(
+            date=data["recorded"], triton=data["triton"], torch=data["torch"], settings=data["settings"]
+        ),
         table(("suite", "version"), [(suite["what"], code(suite["version"])) for suite in data["suites"]]),
-        table(("suite", "script", "target", "points", "outcome", "remark"), _rows(data["scripts"])),
+        table(("suite", "script", "target", "points", "processor", "outcome", "remark"), _rows(data["scripts"])),
     ))  # fmt: skip
 
 
 def _rows(scripts: Sequence[_Script]) -> Iterator[Sequence[str]]:
     for row in scripts:
         yield (
-            row["suite"], code(row["script"]), code(row["target"]), row["points"], row["outcome"], row["remark"],
+            row["suite"], code(row["script"]), code(row["target"]), row["points"], f"{row['seconds']} s",
+            row["outcome"], row["remark"],
         )  # fmt: skip
 
 

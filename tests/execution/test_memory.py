@@ -217,20 +217,21 @@ def test_what_is_lent_for_a_launch_keeps_the_owners_alive() -> None:
     memory = Memory()
     owner: NDArray[Any] | None = np.full(1000, 7, np.uint8)
     storage = memory.bind(owner).storage
-    lent = memory.lend()
+    lent, owners = memory.lend()
     owner = None
     gc.collect()
+    assert len(owners) == 1
     assert (lent[storage] == 7).all()
-    del lent
+    del lent, owners
     gc.collect()
-    assert memory.lend() == {}
+    assert memory.lend() == ({}, [])
 
 
 def test_what_is_derived_of_memory_is_kept_until_something_changes() -> None:
     memory, made = Memory(), list[int]()
 
     def look() -> list[int]:
-        return memory.lend().derive(list, lambda contents: made.append(1) or [storage.size for storage in contents])
+        return memory.lend()[0].derive(list, lambda contents: made.append(1) or [storage.size for storage in contents])
 
     first = np.zeros(8)
     memory.bind(first)

@@ -22,9 +22,9 @@ from triptych.execution.profile import (
     active_target,
     current,
     profile,
-    record_launch,
     select,
 )
+from triptych.execution.records import record_launch
 
 
 def launch(machine: str = "gpu", kernel: str = "k") -> LaunchRecord:

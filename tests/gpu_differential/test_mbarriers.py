@@ -351,3 +351,15 @@ L: mbarrier.try_wait.parity.shared.b64 %p6, [%r2], 0; add.u32 %r5, %r5, 1; setp.
 @%p6 bra D; @%p1 bra L;
 D: st.global.u32 [%d1], %r5;"""
     assert (results(body, 32) == 200).all()
+
+
+@pytest.mark.parametrize(("waiting_warp", "looks"), [(0, 2), (1, 1)])
+def test_instructions_that_only_wait_are_told_from_the_others(waiting_warp: int, looks: int) -> None:
+    """The first warp runs first; while it waits, the other one arrives. A look is two instructions and two phases."""
+    arrive = "mbarrier.arrive.shared::cta.b64 _, [%r2];"
+    body = f"""{init(32)} shr.u32 %r5, %r1, 5; setp.ne.u32 %p1, %r5, {waiting_warp}; @%p1 bra ARRIVE;
+{wait("L")} bra END; ARRIVE: {arrive} END: st.global.u32 [%d1], %r5;"""
+    arrays, counters = (found := launch(body)).arrays, found.counters
+    assert arrays[0].tolist() == [0] * 32 + [1] * 32
+    assert counters["waiting.instructions"] == 2 * looks
+    assert counters["waiting.wavefronts"] == 2 * looks

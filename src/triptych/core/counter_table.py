@@ -92,6 +92,12 @@ _GPU: Sequence[CounterRow] = (
     _gpu("instructions.warp", "instructions", "Instructions, once for each warp that executes them.", always=True),
     _gpu("instructions.thread", "instructions", "The same by lane, guarded off or not.", always=True),
     _gpu("instructions.pipe.<pipe>", "instructions", "Warp-instructions by executing unit.", {"pipe": _PIPES}),
+    _gpu(
+        "waiting.instructions", "instructions",
+        "Warp-instructions of loops that only look at mbarriers. How often they do depends on when the warps run that"
+        " are waited for, which a GPU decides in another way: the model leaves them out.",
+    ),
+    _gpu("waiting.wavefronts", "wavefronts", "Those of shared memory that these take; left out likewise."),
     _gpu("threads.active_lanes", "lanes", "Lanes to a warp-instruction, on average.", adds=False),
     _gpu("branches", "branches", "Executions of `bra` and `brx`, by warp.", always=True),
     _gpu("branches.divergent", "branches", "Those at which the lanes of a warp parted.", always=True),

@@ -16,6 +16,7 @@ from typing import get_args, get_type_hints
 
 from triptych.core.dtypes import DType
 from triptych.core.handles import Handle, Storage
+from triptych.core.identity import kept_by_identity
 from triptych.core.languages import Language
 
 POINTER_BYTES = 8
@@ -287,7 +288,7 @@ class Launch(NodeKind):
     @property
     def shape(self) -> LaunchShape:
         """Its extents and what else it says of its blocks, as records of it have them."""
-        return LaunchShape(self.grid, self.block, self.shared_bytes, self.cluster, self.cooperative)
+        return _shape_of(self)
 
     @property
     def handles(self) -> tuple[Handle, ...]:
@@ -315,6 +316,11 @@ class Launch(NodeKind):
             yield f"{self.shared_bytes} bytes of shared memory"
         for position, argument in enumerate(self.arguments):
             yield from _no_value(argument, f"argument {position}")
+
+
+@kept_by_identity(64)
+def _shape_of(launch: Launch) -> LaunchShape:
+    return LaunchShape(launch.grid, launch.block, launch.shared_bytes, launch.cluster, launch.cooperative)
 
 
 @dataclass(frozen=True, slots=True)

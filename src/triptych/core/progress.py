@@ -29,7 +29,10 @@ def _ignore(done: int, total: int) -> None:
     """Nobody listens."""
 
 
+_UNHEARD = nullcontext[Report](_ignore)
+
+
 def reporting(kernel: str) -> AbstractContextManager[Report]:
     """For a machine: the report to call while a kernel runs."""
     listener = _listener.get()
-    return nullcontext(_ignore) if listener is None else listener(kernel)
+    return _UNHEARD if listener is None else listener(kernel)

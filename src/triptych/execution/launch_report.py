@@ -12,9 +12,9 @@ from triptych.core.forks import LazyProperty
 from triptych.core.launches import Finding, LaunchRecord, Line
 from triptych.core.source import SourceLocation
 from triptych.execution.modelling import roofline_of, timeline_of
-from triptych.model import Roofline
 
-if TYPE_CHECKING:  # a machine is imported when something runs on it
+if TYPE_CHECKING:  # a machine is imported when something runs on it, the model when somebody asks
+    from triptych.model import Roofline
     from triptych.neuron.timeline import Timeline
 
 

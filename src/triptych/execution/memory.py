@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from triptych.core.dtypes import DTYPES
 from triptych.core.forks import StateLock
@@ -13,7 +13,12 @@ from triptych.core.handles import AddressSpace, Handle, Storage
 from triptych.core.placed_memory import PlacedMemory
 from triptych.execution.host import host_array
 from triptych.execution.host_memory import Bytes, Extent, HostArray, Owner, window
-from triptych.execution.recorder import Recorder
+
+if TYPE_CHECKING:
+    from triptych.execution.recorder import Recorder
+
+_MOST_HANDLES = 256
+"""Of one storage: more views of it than that are not passed again and again."""
 
 
 @dataclass(slots=True)
@@ -23,6 +28,8 @@ class _Entry:
     storage: Storage
     extent: Extent
     owners: list[Owner]
+    handles: dict[tuple[Any, ...], Handle] = field(default_factory=dict[tuple[Any, ...], Handle])
+    """Those made of it: who passes an array again gets the same one, by which launches know each other."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -55,8 +62,8 @@ class Memory:
         """By identity, those of entries: whoever is bound again is found here."""
         self._entry_of: dict[int, _Entry] = {}
         """The same owners' entries."""
-        self._placed: tuple[dict[Storage, Bytes], dict[type, Any]] | None = None
-        """All that `lend` gives, but for the owners; None where it has to be made anew."""
+        self._placed: PlacedMemory | None = None
+        """What `lend` gives; None where it has to be made anew."""
         self._lock = StateLock()
         self._count = 0
 
@@ -83,8 +90,16 @@ class Memory:
         if entry is None or not self._is_lent(entry, owner):
             with self._lock:
                 entry = self._entry(host)
-        offset = host.start - entry.extent.start if owner.extent.size else 0
-        return Handle(entry.storage, host.dtype, host.shape, host.strides, offset)
+        key = host.start, host.shape, host.strides, host.dtype.name
+        return entry.handles.get(key) or self._make_handle(entry, host, key)
+
+    def _make_handle(self, entry: _Entry, host: HostArray, key: tuple[Any, ...]) -> Handle:
+        offset = host.start - entry.extent.start if host.owner.extent.size else 0
+        made = Handle(entry.storage, host.dtype, host.shape, host.strides, offset)
+        if len(entry.handles) >= _MOST_HANDLES:
+            entry.handles.clear()
+        entry.handles[key] = made
+        return made
 
     def reserve(self, size: int) -> Storage:
         """A device address for `size` bytes that a plan will allocate; `adopt` says where they came to lie."""
@@ -100,24 +115,29 @@ class Memory:
     def map(self) -> dict[Storage, Bytes]:
         """The bytes of every storage that lives; they keep their owners alive as long as the result does."""
         with self._lock:
-            return {entry.storage: window(entry.extent, owner) for entry, owner in self._living_entries()}
+            owners = self._living()
+            entries = self._entries.values()
+            return {one.storage: window(one.extent, owner) for one, owner in zip(entries, owners, strict=True)}
 
-    def lend(self) -> PlacedMemory:
-        """As `map`, for one launch: the result keeps the owners alive, arrays taken from it do not. Quick."""
+    def lend(self) -> tuple[PlacedMemory, Sequence[object]]:
+        """As `map`, for one launch, and quick: the bytes stay as long as somebody keeps the owners, who come second."""
         with self._lock:
-            owners = [owner for _, owner in self._living_entries()]
+            owners = self._living()
             if self._placed is None:
-                entries = self._entries.values()
-                self._placed = {entry.storage: window(entry.extent, None) for entry in entries}, {}
-            return PlacedMemory(*self._placed, owners)
+                self._placed = PlacedMemory(
+                    {entry.storage: window(entry.extent, None) for entry in self._entries.values()}
+                )
+            return self._placed, owners
 
-    def _living_entries(self) -> list[tuple[_Entry, object]]:
-        """Each entry with an owner; those without are forgotten."""
-        found = [(entry, entry.look()) for entry in self._entries.values()]
-        gone = [entry for entry, owner in found if owner is None]
+    def _living(self) -> list[object]:
+        """An owner of each entry, in their order; entries without one are forgotten."""
+        found = [entry.look() for entry in self._entries.values()]
+        if all(owner is not None for owner in found):
+            return found
+        gone = [entry for entry, owner in zip(self._entries.values(), found, strict=True) if owner is None]
         for entry in gone:
             self._forget(entry)
-        return [(entry, owner) for entry, owner in found if owner is not None] if gone else found
+        return [owner for owner in found if owner is not None]
 
     def at(self, address: int) -> Handle | None:
         """The bytes of a storage that lives from a device address on; None where the address lies in none."""
@@ -135,7 +155,7 @@ class Memory:
 
     def _entry(self, host: HostArray) -> _Entry:
         owner = host.owner
-        entry = self._living(owner.extent) or self._around(owner)
+        entry = self._with_extent(owner.extent) or self._around(owner)
         if entry is None:
             extent = owner.extent
             storage = self._space.place(self._name(extent.size), extent.size, writable=extent.writable)
@@ -145,7 +165,7 @@ class Memory:
             self._lend_again(entry, owner)
         return entry
 
-    def _living(self, extent: Extent) -> _Entry | None:
+    def _with_extent(self, extent: Extent) -> _Entry | None:
         entry = self._entries.get((extent.start, extent.size))
         return entry if entry is not None and entry.look() is not None else None
 
@@ -190,6 +210,7 @@ class Memory:
         if owner.extent.writable != entry.extent.writable:
             entry.extent = owner.extent
             entry.storage = replace(entry.storage, writable=owner.extent.writable)
+            entry.handles.clear()
             self._placed = None
 
 

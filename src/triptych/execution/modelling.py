@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from triptych import neuron
+from triptych import model, neuron
 from triptych.chips import Chip, NeuronChip
 from triptych.core.launches import LaunchRecord
-from triptych.model import Roofline, Timing, place
 
-if TYPE_CHECKING:  # a machine is imported when something runs on it
+if TYPE_CHECKING:  # a machine is imported when something runs on it, the model when somebody asks
+    from triptych.model import Roofline, Timing
     from triptych.neuron.timeline import Timeline
 
 
@@ -20,7 +20,7 @@ def roofline_of(record: LaunchRecord, chip: Chip) -> Roofline:
         UsageError: where the launch ran on a machine of another kind than the chip.
     """
     timeline = timeline_of(record, chip)
-    return place(record, chip, None if timeline is None else _timing(timeline))
+    return model.place(record, chip, None if timeline is None else _timing(timeline))
 
 
 def timeline_of(record: LaunchRecord, chip: Chip) -> Timeline | None:
@@ -32,4 +32,4 @@ def timeline_of(record: LaunchRecord, chip: Chip) -> Timeline | None:
 
 def _timing(timeline: Timeline) -> Timing:
     busy = {engine.value: seconds for engine, seconds in timeline.busy.items()}
-    return Timing(timeline.seconds, busy, timeline.overlap, timeline.limited_by)
+    return model.Timing(timeline.seconds, busy, timeline.overlap, timeline.limited_by)

@@ -6,15 +6,18 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from triptych.chips import DEFAULT_BY_MACHINE, Chip, ChipChoice, load
-from triptych.core.checks import CHECKS, MACHINES, Check, in_force
+from triptych.core.checks import CHECKS, Check, in_force
 from triptych.core.errors import UnknownName, UsageError
-from triptych.core.launches import Finding, LaunchRecord
 from triptych.core.settings import settings
-from triptych.execution.launch_report import LaunchReport
 from triptych.execution.targets import check_target, machine_of
 from triptych.execution.tuning import Tuning
+
+if TYPE_CHECKING:  # with all that a launch is, which comes with the first one
+    from triptych.core.launches import Finding
+    from triptych.execution.launch_report import LaunchReport
 
 
 @dataclass(slots=True)
@@ -27,7 +30,7 @@ class Profile:
     """The compile target that was asked for; None: the chip's own."""
     checks: tuple[str, ...] | None = None
     """The names of the checks that were asked for; None: nobody asked, and those on by default are in force."""
-    launches: list[LaunchReport] = field(default_factory=list[LaunchReport])
+    launches: list[LaunchReport] = field(default_factory=list["LaunchReport"])
     tunings: list[Tuning] = field(default_factory=list[Tuning])
     """What autotuners chose, in order."""
 
@@ -43,7 +46,7 @@ class Profile:
 
     def chip_of(self, machine: str) -> Chip:
         """The chip of launches on a machine: the one asked for, or the machine's default where that is another's."""
-        return _chip_of(self.asked, machine)
+        return chip_of(self.asked, machine)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -78,7 +81,8 @@ def select(selection: Selection) -> Selection:
     return before
 
 
-def _open_profiles() -> tuple[Profile, ...]:
+def open_profiles() -> tuple[Profile, ...]:
+    """Those that see the launches made here, from the outermost to the innermost."""
     return (*_of_process, *_stack.get())
 
 
@@ -164,7 +168,13 @@ def active_chip(machine: str | None = None) -> Chip:
         UnknownName: where the settings name a chip that there is not.
     """
     asked = _asked(current())
-    return asked if machine is None and asked is not None else _chip_of(asked, machine or "gpu")
+    return asked if machine is None and asked is not None else chip_of(asked, machine or "gpu")
+
+
+def asked_here() -> tuple[Chip | None, str | None]:
+    """The chip and the target that somebody named for what is launched here."""
+    inner = current()
+    return _asked(inner), _asked_target(inner)
 
 
 def _asked(inner: Profile | None) -> Chip | None:
@@ -184,7 +194,8 @@ def _asked_target(inner: Profile | None) -> str | None:
     return settings().target
 
 
-def _chip_of(asked: Chip | None, machine: str) -> Chip:
+def chip_of(asked: Chip | None, machine: str) -> Chip:
+    """The chip that was asked for, where it is the machine's; the machine's default where it is another's, or none."""
     return asked if asked is not None and asked.machine == machine else load(DEFAULT_BY_MACHINE[machine])
 
 
@@ -194,39 +205,22 @@ def active_target(machine: str = "gpu") -> str:
     Raises:
         UnknownName: where the settings name a target, or a chip, that there is not.
     """
-    inner = current()
-    asked = _asked_target(inner)
-    if asked is not None and machine_of(check_target(asked)) == machine:
-        return asked
-    return active_chip(machine).target
+    return active_chip_and_target(machine)[1]
 
 
-def record_launch(record: LaunchRecord) -> LaunchReport:
-    """Notes the launch in every open profile, each with the chip asked of it; returns the innermost one's report.
+def active_chip_and_target(machine: str) -> tuple[Chip, str]:
+    """Both in force for a machine, as `active_chip` and `active_target` give them.
 
-    A profile of which none was asked takes the innermost's, so that `triptych run` shows what the script chose.
+    Raises:
+        UnknownName: where the settings name a target, or a chip, that there is not.
     """
     inner = current()
-    innermost = _asked(inner)
-    report = _report(record, innermost, _asked_target(inner))
-    for open_profile in _open_profiles():
-        own = _report(record, open_profile.asked or innermost, open_profile.target)
-        same = (own.chip, own.remarks) == (report.chip, report.remarks)
-        open_profile.launches.append(report if same else own)
-    return report
+    chip, asked = chip_of(_asked(inner), machine), _asked_target(inner)
+    fits = asked is not None and machine_of(check_target(asked)) == machine
+    return chip, asked if asked is not None and fits else chip.target
 
 
 def record_tuning(tuning: Tuning) -> None:
     """Notes an autotuner's choice in every open profile."""
-    for open_profile in _open_profiles():
+    for open_profile in open_profiles():
         open_profile.tunings.append(tuning)
-
-
-def _report(record: LaunchRecord, asked: Chip | None, target: str | None) -> LaunchReport:
-    chip, machine = _chip_of(asked, record.machine), MACHINES[record.machine]
-    remarks = [*record.remarks]
-    if asked is not None and asked.machine != record.machine:
-        remarks.append(f"{asked.title} is not {machine}'s: what ran there is placed on {chip.title}.")
-    if target is not None and machine_of(target) != record.machine:
-        remarks.append(f"The target {target} is not {machine}'s: what ran there was compiled for {record.target}.")
-    return LaunchReport(record, chip, tuple(remarks))

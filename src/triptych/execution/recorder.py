@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
-from triptych.core.dtypes import DType
-from triptych.core.handles import Handle, Storage
-from triptych.core.plan import Launch, Node, Plan, Program, SetVariable
-
 if TYPE_CHECKING:
+    from triptych.core.dtypes import DType
+    from triptych.core.handles import Handle, Storage
+    from triptych.core.plan import Launch, Node, Plan, Program, SetVariable
     from triptych.execution.arrays import Array
     from triptych.execution.host_memory import HostArray
     from triptych.execution.launch_report import LaunchReport

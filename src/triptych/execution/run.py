@@ -19,8 +19,7 @@ from triptych.execution.launch_report import LaunchReport
 from triptych.execution.memory import Memory
 from triptych.execution.memory import memory as memory_in_force
 from triptych.execution.nodes import Choice, State, run_nodes, run_one
-from triptych.execution.profile import record_launch
-from triptych.execution.records import record_of
+from triptych.execution.records import record_launch, record_of
 from triptych.execution.variables import device_of
 
 __all__ = ["Choice", "PlanRun", "note_stopped", "run_launch_here", "run_plan", "run_plan_here"]
@@ -89,13 +88,15 @@ def run_launch_here(program: Program, launch: Launch, memory: Memory, remarks: t
     """
     if memory.recorder is not None:
         return memory.recorder.launch(program, launch)
-    state = State(memory.lend(), device_of(memory), call_site(), remarks)
+    buffers, owners = memory.lend()
+    state = State(buffers, device_of(memory), call_site(), remarks)
     report: LaunchReport | None = None
     try:
         run_one(program, launch, state)
     finally:
         for record in state.records:
             report = record_launch(record)
+        del owners  # they have kept the bytes until here
     assert report is not None
     return report
 

@@ -9,80 +9,15 @@ import sys
 import weakref
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Protocol, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from triptych.core.dtypes import DTYPES, DType
 from triptych.core.errors import ArgumentError
 from triptych.core.handles import Handle, Storage
 from triptych.execution.host_memory import Extent, HostArray, Owner, Owners
 
-
-class _Storage(Protocol):
-    """What is needed of `torch.UntypedStorage`."""
-
-    _cdata: int
-
-    def data_ptr(self) -> int: ...
-    def nbytes(self) -> int: ...
-    def _weak_ref(self) -> int: ...
-    @classmethod
-    def _free_weak_ref(cls, pointer: int) -> None: ...
-    @classmethod
-    def _new_with_weak_ptr(cls, pointer: int) -> _Storage | None: ...
-
-
-class Tensor(Protocol):
-    """What is needed of `torch.Tensor`."""
-
-    @property
-    def device(self) -> object:
-        """Where the elements lie."""
-        ...
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether they lie in the host's memory."""
-        ...
-
-    @property
-    def is_meta(self) -> bool:
-        """Whether there is no data."""
-        ...
-
-    @property
-    def layout(self) -> object:
-        """Dense (`torch.strided`) or a kind of sparse."""
-        ...
-
-    @property
-    def dtype(self) -> object:
-        """The element type."""
-        ...
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Elements along each axis."""
-        ...
-
-    def element_size(self) -> int:
-        """Bytes of an element."""
-        ...
-
-    def stride(self) -> tuple[int, ...]:
-        """Elements from one to the next along each axis."""
-        ...
-
-    def storage_offset(self) -> int:
-        """Elements before the first one in the storage."""
-        ...
-
-    def data_ptr(self) -> int:
-        """The host address of the first element."""
-        ...
-
-    def untyped_storage(self) -> _Storage:
-        """What owns the memory."""
-        ...
+if TYPE_CHECKING:  # for the type checker alone
+    from triptych.execution.torch_types import Tensor, UntypedStorage
 
 
 CAPTURED = "_triptych_captured"
@@ -112,8 +47,9 @@ def captured_tensor(tensor: Tensor) -> Handle | None:
         return Handle(storage, dtype, tuple(tensor.shape), strides, tensor.storage_offset() * dtype.bytes)
 
 
+@lru_cache(maxsize=1024)
 def is_tensor_type(kind: type[object]) -> bool:
-    """Whether values of the type are torch tensors."""
+    """Whether values of the type are torch tensors. One that is none will not be, though torch be imported later."""
     torch = sys.modules.get("torch")
     return torch is not None and issubclass(kind, torch.Tensor)
 
@@ -129,7 +65,7 @@ class _WeakStorage:
     Python's own weak references die with the wrapper object, which torch makes anew at will while the storage lives on.
     """
 
-    def __init__(self, storage: _Storage) -> None:
+    def __init__(self, storage: UntypedStorage) -> None:
         self._free = type(storage)._free_weak_ref
         self.revive = type(storage)._new_with_weak_ptr
         """Gives the storage for the pointer, None once it is gone."""

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from triptych.core.checks import ASYNCCHECK, VIEWCHECK, Check, in_force
 from triptych.core.errors import ArgumentError
 from triptych.core.handles import Storage
+from triptych.core.identity import kept_by_identity
 from triptych.core.launches import Observed
 from triptych.core.output import write_output
-from triptych.core.plan import Argument, Launch, Program, bytes_of
+from triptych.core.plan import Launch, Program, bytes_of
 from triptych.core.progress import reporting
-from triptych.core.settings import settings
+from triptych.core.settings import Settings, settings
 from triptych.core.touched import is_noting_touched
 from triptych.gpu.check import find_all
 from triptych.gpu.check.faults import raise_first_fault
@@ -76,8 +77,8 @@ def run_launch(
     heap = device.heap(now.heap_bytes) if kernel.facts.uses_heap else device.heap_in_use()
     regions = Region.of(memory), variables.region, *((Region.of(workspace),) if workspace else ())
     table = stage.table(regions, heap, passed_views(launch) if VIEWCHECK in checks else NO_VIEWS)
-    pack_parameters(stage, launch.arguments, table.parameters)
-    state = _begin(stage, launch, table, variables.place, heap)
+    _pack_parameters(stage, launch, table.parameters)
+    state = _begin(stage, launch, table, variables.place, heap, now)
     try:
         with reporting(launch.entry) as report:
             alone = kernel.facts.order_matters or now.launch_budget is not None
@@ -92,9 +93,10 @@ def run_launch(
     return seen
 
 
-def _begin(stage: Stage, launch: Launch, table: StorageTable, symbols: int, heap: DeviceHeap | None) -> LaunchState:
+def _begin(
+    stage: Stage, launch: Launch, table: StorageTable, symbols: int, heap: DeviceHeap | None, now: Settings
+) -> LaunchState:
     """What the workers of a launch share, before any of them begins."""
-    now = settings()
     return LaunchState(
         launch=launch,
         geometry=stage.geometry,
@@ -110,16 +112,23 @@ def _begin(stage: Stage, launch: Launch, table: StorageTable, symbols: int, heap
     )
 
 
-def pack_parameters(stage: Stage, arguments: Sequence[Argument], block: bytearray) -> None:
+def _pack_parameters(stage: Stage, launch: Launch, block: bytearray) -> None:
     """Writes the kernel's parameter block.
 
     Raises:
         ArgumentError: the number or the size of the arguments does not fit.
     """
-    data = tuple(map(bytes_of, arguments))
-    if tuple(map(len, data)) != stage.sizes:
+    sizes, data = _packed(launch)
+    if sizes != stage.sizes:
         raise _wrong_size(stage.kernel, data)
     stage.packing.pack_into(block, 0, *data)
+
+
+@kept_by_identity(64)
+def _packed(launch: Launch) -> tuple[tuple[int, ...], tuple[bytes, ...]]:
+    """The bytes of each argument, behind how many they are."""
+    data = tuple(map(bytes_of, launch.arguments))
+    return tuple(map(len, data)), data
 
 
 def _wrong_size(kernel: Kernel, data: Sequence[bytes]) -> ArgumentError:

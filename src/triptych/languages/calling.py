@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 from triptych.core.source import SourceLocation
 
@@ -58,8 +58,23 @@ def raised_at(error: BaseException) -> SourceLocation | None:
     return found
 
 
+_PLACES: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
+"""The lines of places in code, by the code's identity: to tell its line takes a frame of long code long."""
+_MOST_PLACES = 1 << 16
+
+
 def author_location() -> SourceLocation:
     """The innermost line that is no language's own: there is one, for something called the language."""
-    found = calling_location()
-    assert found is not None
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and _skipped(frame.f_code.co_filename, ()):
+        frame = frame.f_back
+    assert frame is not None
+    code, place = frame.f_code, frame.f_lasti
+    known = _PLACES.get((id(code), place))
+    if known is not None and known[0] is code:
+        return known[1]
+    if len(_PLACES) >= _MOST_PLACES:
+        _PLACES.clear()
+    found = SourceLocation(code.co_filename, frame.f_lineno)
+    _PLACES[id(code), place] = (code, found)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from triptych.execution.arrays import Array, Index
 from triptych.execution.call_site import call_site
 from triptych.execution.capture.views import indexed, reinterpreted, reshaped, transposed
 from triptych.execution.memory import memory
-from triptych.execution.recorder import Recorder
+
+if TYPE_CHECKING:
+    from triptych.execution.recorder import Recorder
 
 WHY = "while a program is captured its arrays have no values: those come when the plan is run"
 ADVICE = "compute it in a kernel; shape, dtype, strides and data_ptr() may be asked for"

@@ -8,7 +8,6 @@ from typing import NoReturn
 from triptych.core.dtypes import DTYPES
 from triptych.core.errors import CaptureError
 from triptych.core.handles import Handle, Storage
-from triptych.core.placed_memory import PlacedMemory
 from triptych.core.plan import CONSTANT_LIMIT
 from triptych.execution.call_site import call_site
 from triptych.execution.capture.arrays import CapturedArray
@@ -123,7 +122,7 @@ class CaptureMemory(Memory):
         """An error: there is no memory."""
         raise CaptureError("nothing runs while a program is captured", where=call_site())
 
-    def lend(self) -> PlacedMemory:
+    def lend(self) -> NoReturn:
         """An error: there is no memory."""
         self.map()
 

@@ -25,7 +25,10 @@ def find_all(
     checks: frozenset[Check], kernel: Kernel, state: LaunchState, workers: Sequence[Worker]
 ) -> tuple[Finding, ...]:
     """What the checks in force have seen."""
-    return tuple(finding for finder in _finders(checks) for finding in finder(kernel, state, workers))
+    found: list[Finding] = []
+    for finder in _finders(checks):
+        found += finder(kernel, state, workers)
+    return tuple(found)
 
 
 @cache

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from triptych.core.checks import VIEWCHECK
 from triptych.core.handles import Handle, Storage
+from triptych.core.identity import kept_by_identity
 from triptych.core.launches import Finding
 from triptych.core.memory_access import MemoryAccess
 from triptych.core.plan import Launch, handles_in
@@ -28,6 +29,7 @@ NO_VIEWS: Views = {}
 """What a launch passes at which nobody looks."""
 
 
+@kept_by_identity(64)
 def passed_views(launch: Launch) -> Views:
     """The first address and the end of what the launch passes of each storage of which it passes a part alone."""
     found: dict[int, tuple[Storage, int, int]] = {}

@@ -8,7 +8,7 @@ from triptych.gpu.flow.find_loops import Loop, find_loops
 from triptych.gpu.flow.find_standing_waits import find_standing_waits
 from triptych.gpu.flow.find_uniform_registers import find_uniform_registers
 from triptych.gpu.flow.find_unordered_products import Disorder, UnorderedProduct, find_unordered_products
-from triptych.gpu.flow.find_waits import find_waits
+from triptych.gpu.flow.find_waits import find_body, find_waits
 from triptych.gpu.flow.graph import Block, FlowGraph, connect_blocks
 from triptych.gpu.flow.join_functions import JoinedKernel, extend_liveness, find_links, join_functions
 from triptych.gpu.flow.order_graph import OrderedGraph, order_blocks
@@ -28,6 +28,7 @@ __all__ = [
     "code_addresses",
     "connect_blocks",
     "extend_liveness",
+    "find_body",
     "find_dominators",
     "find_links",
     "find_liveness",

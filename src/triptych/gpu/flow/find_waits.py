@@ -48,6 +48,19 @@ def _observes(instruction: Instruction) -> Observation:
     return form.observes
 
 
+def find_body(graph: FlowGraph, edge: Edge) -> set[int]:
+    """The blocks from which a back edge is reached without passing its target, and that."""
+    source, header = edge
+    body = {header, source}
+    stack = [source] if source != header else []
+    while stack:
+        for before in graph.predecessors[stack.pop()]:
+            if before not in body:
+                body.add(before)
+                stack.append(before)
+    return body
+
+
 class Cycle:
     """The blocks from which a back edge is reached without passing its target."""
 
@@ -56,14 +69,8 @@ class Cycle:
         self.graph = graph
         self.uses = uses
         self.defines = defines
-        source, self.header = edge
-        self.body = {self.header, source}
-        stack = [source] if source != self.header else []
-        while stack:
-            for before in graph.predecessors[stack.pop()]:
-                if before not in self.body:
-                    self.body.add(before)
-                    stack.append(before)
+        self.header = edge[1]
+        self.body = find_body(graph, edge)
         self.exits = {b for b in self.body if any(s not in self.body for s in graph.successors[b])}
 
     def waits(self) -> bool:

@@ -82,11 +82,19 @@ def _phase_lanes(kind: str, touches: Sequence[Touch], size: int) -> int:
 class Counts:
     """The counters of one launch, under the names that a launch's record gives them, by the place of instructions."""
 
+    standers: frozenset[int] = frozenset()
+    """By identity, the instructions of loops that only look at mbarriers."""
     tallies: dict[Place | None, Counter[str]] = field(default_factory=lambda: defaultdict(Counter[str]))
     place: Place | None = None
     """Where the instruction is that makes requests."""
+    waits: bool = False
+    """Whether it is one of `standers`."""
     pairs: dict[str, set[int]] = field(default_factory=lambda: {"load": set(), "store": set()})
     """The 64-byte pairs of sectors that were read and written."""
+
+    def begin(self, bound: BoundInstruction) -> None:
+        """The instruction whose requests come next."""
+        self.place, self.waits = place_of(bound), id(bound) in self.standers
 
     def count_instruction(self, bound: BoundInstruction, lanes: int, active: int) -> None:
         """One execution by a warp: `lanes` reach the instruction, `active` of them pass its guard."""
@@ -96,6 +104,8 @@ class Counts:
         tally[f"instructions.pipe.{row.pipe.value}"] += 1
         if row.counts is not None:
             tally[row.counts] += 1
+        if id(bound) in self.standers:
+            tally["waiting.instructions"] += 1
         if bound.form.flops:
             tally[bound.form.flop_counter] += bound.form.flops * active
 
@@ -116,6 +126,8 @@ class Counts:
         if space.cost is Cost.WAVEFRONTS:
             wavefronts, conflicts = find_wavefronts(kind, touches, max(touch.size for touch in touches))
             tally[f"{prefix}.wavefronts"] += wavefronts
+            if self.waits and space.counted_as == "shared":
+                tally["waiting.wavefronts"] += wavefronts
             tally[f"{prefix}.bank_conflicts"] += conflicts
 
     def count_block_box(self, kind: str, size: int) -> None:

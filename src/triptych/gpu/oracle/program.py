@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from triptych.core.errors import UnknownName
-from triptych.gpu.flow import FlowGraph, find_links, find_standing_waits, find_waits, join_functions, split_at_syncs
+from triptych.gpu.flow import (
+    FlowGraph,
+    find_body,
+    find_links,
+    find_standing_waits,
+    find_waits,
+    join_functions,
+    split_at_syncs,
+)
 from triptych.gpu.isa.binding import (
     BoundInstruction,
     bind,
@@ -35,6 +43,8 @@ class Kernel:
     """Back edges of loops that may wait for other threads."""
     standing: frozenset[tuple[int, int]]
     """Those of them whose loops only look at mbarriers."""
+    standers: frozenset[int]
+    """By identity, the instructions of these loops."""
     links: Mapping[int, tuple[int, ...]]
     """Where calls and returns go, by the block that they end."""
     has_stack: bool
@@ -78,4 +88,5 @@ def read_kernel(text: str, name: str, numerics: str = FAST) -> Kernel:
     standing = find_standing_waits(graph, waits, uses, defines)
     bound = tuple(tuple(known(instruction) for instruction in block.instructions) for block in graph.blocks)
     whole = with_implied_registers(joined.function)
-    return Kernel(module, whole, graph, bound, waits, standing, find_links(graph), joined.has_stack)
+    standers = frozenset(id(i) for edge in standing for block in find_body(graph, edge) for i in bound[block])
+    return Kernel(module, whole, graph, bound, waits, standing, standers, find_links(graph), joined.has_stack)

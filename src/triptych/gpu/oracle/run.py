@@ -53,7 +53,7 @@ def run_launch_slowly(program: Program, launch: Launch, memory: Mapping[Storage,
     parameters = pack_arguments(kernel.function, layout, launch.arguments)
     workspace = {_WORKSPACE: np.zeros(_WORKSPACE.size, np.uint8)} if launch.cooperative else {}
     device = Device({**memory, **layout.memory, **workspace})
-    counts = Counts()
+    counts = Counts(kernel.standers)
     shape = _cluster_of(kernel, launch)
     nx, ny, nz = (extent // part for extent, part in zip(launch.grid, shape, strict=True))
     with np.errstate(all="ignore"):

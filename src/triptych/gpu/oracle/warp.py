@@ -15,7 +15,7 @@ from triptych.gpu.isa.effects import Carrier, Effect
 from triptych.gpu.isa.types import U64
 from triptych.gpu.oracle.barriers import Barriers, State
 from triptych.gpu.oracle.cluster import CLUSTER_BARRIER, ClusterBarrier
-from triptych.gpu.oracle.counting import Counts, place_of
+from triptych.gpu.oracle.counting import Counts
 from triptych.gpu.oracle.host import Device, LaneHost
 from triptych.gpu.oracle.machine import NumpyMachine
 from triptych.gpu.oracle.operands import Registers
@@ -228,7 +228,7 @@ class Warp:
             raise DivergentWarp(f"kernel {self.kernel.function.name}: only some lanes execute '{text.opcode}'")
         self.machine.memory.doing = f"kernel {self.kernel.function.name}, {text.opcode}, PTX line {text.line}"
         self.machine.memory.where = None if text.origin is None else text.origin.where
-        self.counts.place = place_of(instruction)
+        self.counts.begin(instruction)
         sources = [self.registers.read(bound) for bound in instruction.sources]
         result = instruction.form.row.meaning(self.machine, instruction.form, *sources)
         for bound, value in zip(instruction.destinations, _as_sequence(result), strict=False):

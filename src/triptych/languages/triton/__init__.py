@@ -1,8 +1,9 @@
 """Triton: an unmodified `@triton.jit` kernel compiles with Triton's own CUDA backend and runs on triptych's machine.
 
 Read in this order: `activation` (what is switched on), `devices` (chip and target), `specialisation` (an argument's
-type), `launcher` and `arguments` (a launch), `clock` and `benchmark` (modelled time), `autotuning`; `internals` has
-what Triton does not document and is read or laid out here. Nothing is active until `activate()` is called.
+type), `loading` (a compiled kernel), `launcher` and `arguments` (a launch; imported with the first one), `clock` and
+`benchmark` (modelled time), `autotuning`; `internals` has what Triton does not document and is read or laid out here.
+Nothing is active until `activate()` is called.
 
 `import triton` finds this package through the entry-point group `triton.backends`; so importing it must neither need a
 finished `triton` nor cost its users anything: the names below are loaded when they are first used.

@@ -16,7 +16,7 @@ from triptych.languages.triton.backend.driver import TriptychDriver, fill
 from triptych.languages.triton.benchmark import make_do_bench, make_do_bench_cudagraph
 from triptych.languages.triton.devices import architecture_of, gpu_only
 from triptych.languages.triton.driver import simulated_driver
-from triptych.languages.triton.launcher import make_loading
+from triptych.languages.triton.loading import make_loading
 from triptych.languages.triton.registers import Figure, make_attribute, make_disassembler
 from triptych.languages.triton.replacement import Replacement
 from triptych.languages.triton.reports import make_run_of_report

@@ -28,6 +28,11 @@ class Parameter:
     name: str
     type: str
 
+    @property
+    def is_pointer(self) -> bool:
+        """Whether it takes an array."""
+        return self.type.startswith("*")
+
 
 def plain_parameters(signature: Mapping[str, Any]) -> tuple[tuple[int, Parameter], ...] | None:
     """What `expand` gives of a signature by the values' places; None where that depends on the values themselves."""
@@ -87,7 +92,7 @@ def convert(parameter: Parameter, value: object) -> Argument:
     """
     hint = None
     try:
-        if parameter.type.startswith("*"):
+        if parameter.is_pointer:
             return _pointer(value)
         return SCALARS[parameter.type](value)
     except (TypeError, ValueError, OverflowError, struct.error) as error:

@@ -36,12 +36,12 @@ _MOST_BOUND = 1024
 
 def bind_for_launch(array: object) -> tuple[object, int]:
     """The element type as the array's maker has it, and its device address; the launch gets the handle from `bound`."""
-    base = reinterpreted(array)
+    base, here = reinterpreted(array), memory()
     if base is None:
-        host = memory().find(array)
-        element, handle = host.element, memory().place(host)
+        host = here.find(array)
+        element, handle = host.element, here.place(host)
     else:
-        element, handle = cast(Any, array).dtype, memory().bind(base)
+        element, handle = cast(Any, array).dtype, here.bind(base)
     if type(array).__weakrefoffset__:
         if len(_bound) >= _MOST_BOUND:
             _bound.clear()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from triptych.core.plan import Node
 from triptych.core.settings import settings
 from triptych.execution.memory import memory
 from triptych.execution.profile import record_tuning
-from triptych.execution.recorder import Recorder
 from triptych.execution.tuning import Tuning
 from triptych.languages.triton.devices import device_in_force
 from triptych.languages.triton.internals import (
@@ -23,6 +21,10 @@ from triptych.languages.triton.internals import (
     warn_at_launch,
 )
 from triptych.languages.triton.tensors import tensor
+
+if TYPE_CHECKING:
+    from triptych.core.plan import Node
+    from triptych.execution.recorder import Recorder
 
 
 class AutotunerStates:

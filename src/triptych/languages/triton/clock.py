@@ -7,8 +7,10 @@ estimate of what the machine counted, on the chip in force. Host work takes no t
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from triptych.execution.launch_report import LaunchReport
+if TYPE_CHECKING:  # with all that a launch is, which comes with the first one
+    from triptych.execution.launch_report import LaunchReport
 
 TICKS_PER_SECOND = 10**15
 TICKS_PER_MILLISECOND = 10**12

@@ -9,7 +9,7 @@ from triptych.chips import Chip, GpuChip
 from triptych.core.errors import UsageError
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.gpu_targets import capability_of
-from triptych.execution.profile import active_chip, active_target
+from triptych.execution.profile import active_chip_and_target
 from triptych.languages.triton.internals import GpuTarget, make_target
 
 FIRST_ORDINAL = 1 << 16
@@ -58,9 +58,9 @@ def device_in_force() -> Device:
         UnknownName: for a chip that there is not.
         UsageError: for a target that is no GPU's.
     """
-    chip = active_chip("gpu")
+    chip, target = active_chip_and_target("gpu")
     assert isinstance(chip, GpuChip)
-    return _device(chip, active_target("gpu"))
+    return _device(chip, target)
 
 
 @lru_cache(maxsize=256)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 from triptych.languages.triton.benchmark import DeviceInterface, make_benchmarker, refuse_stale_do_bench
 from triptych.languages.triton.clock import Clock
 from triptych.languages.triton.devices import Device, device_in_force, ordinals
 from triptych.languages.triton.internals import GpuTarget, Metadata, Source, cpp_type, interprets
-from triptych.languages.triton.launcher import Function, Launcher, load_function
+from triptych.languages.triton.loading import Function, SimulatedLauncher, load_function
 from triptych.languages.triton.registers import Figure
 from triptych.languages.triton.repeats import Repeats
 
@@ -31,7 +32,7 @@ class Utilities:
         """(module, function, registers of a thread, spills, most threads of a block).
 
         There is no module: one would be unloaded, when Triton drops the kernel, by whatever driver is active then. That
-        Triton does not load such a kernel for each launch again is `launcher.make_loading`'s.
+        Triton does not load such a kernel for each launch again is `loading.make_loading`'s.
         """
         function = load_function(name, binary, shared_bytes)
         return None, function, Figure.REGISTERS, Figure.SPILLS, self._device().chip.max_threads_per_block
@@ -56,9 +57,9 @@ class SimulatedDriver:
         """The device in force."""
         return device_in_force()
 
-    def launcher_cls(self, source: Source, metadata: Metadata) -> Launcher:
-        """The launcher of one compiled kernel."""
-        return Launcher(source, metadata, self.clock, self.repeats)
+    def launcher_cls(self, source: Source, metadata: Metadata) -> SimulatedLauncher:
+        """The launcher of one compiled kernel. All that runs launches is imported now, not with the activation."""
+        return import_module(f"{__package__}.launcher").Launcher(source, metadata, self.clock, self.repeats)
 
     def current_device(self) -> int:
         """The ordinal of the device in force."""

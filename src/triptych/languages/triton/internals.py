@@ -14,9 +14,8 @@ import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import triton
 
@@ -119,8 +118,7 @@ class Source(Protocol):
     signature: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchCall:
+class LaunchCall(NamedTuple):
     """What Triton calls a launcher with (3.6 to 3.9)."""
 
     grid: tuple[object, object, object]

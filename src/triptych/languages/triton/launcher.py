@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
-from triptych.core.errors import LaunchError, UnsupportedFeature, UsageError
+from triptych.core.errors import LaunchError, UnsupportedFeature
 from triptych.core.gpu_facts import WARP_SIZE
 from triptych.core.languages import TRITON
 from triptych.core.plan import Launch, Program
 from triptych.execution.memory import memory
 from triptych.execution.run import run_launch_here
 from triptych.languages.triton.arguments import NULL, Parameter, convert, expand, plain_parameters
-from triptych.languages.triton.arrays import bind
+from triptych.languages.triton.arrays import bind, bound
 from triptych.languages.triton.clock import Clock
 from triptych.languages.triton.gaps import remarks_on_gaps
 from triptych.languages.triton.internals import (
@@ -27,60 +25,40 @@ from triptych.languages.triton.internals import (
     warn_at_launch,
     with_scratch,
 )
+from triptych.languages.triton.loading import Function, SimulatedLauncher
 from triptych.languages.triton.repeats import Repeats, kind_of
+from triptych.languages.triton.specialisation import PLAIN
 
 FIRST_TENSOR_MAP_ARCHITECTURE = 90
 """From sm_90 on Triton passes host descriptors as tensor maps."""
-ELF_MAGIC = b"\x7fELF"
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A loaded kernel: its entry's name, its PTX and its dynamic shared memory in bytes."""
-
-    name: str
-    ptx: str
-    shared_bytes: int
-
-
-@lru_cache(maxsize=1024)
-def load_function(name: str, binary: bytes | str, shared_bytes: int) -> Function:
-    """The kernel in what Triton calls the binary, which is PTX text here.
-
-    Raises:
-        UsageError: for a real cubin, compiled before the activation.
-    """
-    if isinstance(binary, bytes):
-        if binary.startswith(ELF_MAGIC):
-            raise UsageError(
-                f"kernel '{name}' was compiled to a cubin before triptych's driver was activated",
-                hint="activate first, then compile",
-            )
-        binary = binary.decode()
-    return Function(name, binary, shared_bytes)
-
-
-def make_loading(load: Callable[[Any], None]) -> Callable[[Any], None]:
-    """`CompiledKernel._init_handles`, which loads a kernel that has no module yet, as ours never have: once for all."""
-
-    def load_once(kernel: Any) -> None:  # noqa: ANN401  triton's CompiledKernel
-        if type(getattr(kernel, "_run", None)) is not Launcher:
-            load(kernel)
-
-    return load_once
 
 
 def _nothing() -> None:
     """What a launch gives that is not run again."""
 
 
-class Launcher:
+class _Ready(NamedTuple):
+    """A launch with all that is said of it; arrays that are passed again are the same handles."""
+
+    program: Program
+    launch: Launch
+    remarks: tuple[str, ...]
+
+
+_MOST_READY = 256
+"""Of one compiled kernel: the launches that are kept, for loops that make the same ones again."""
+
+
+class Launcher(SimulatedLauncher):
     """One compiled kernel's launches, called as Triton 3.6 to 3.9 call their own launchers."""
 
     def __init__(self, source: Source, metadata: Metadata, clock: Clock, repeats: Repeats) -> None:
         """Raises `UnsupportedFeature` for a kernel that Triton instrumented."""
         self._signature = source.signature
         self._plain = plain_parameters(source.signature)
+        self._pointers = [place for place, parameter in self._plain or () if parameter.is_pointer]
+        self._numbers = [place for place, parameter in self._plain or () if not parameter.is_pointer]
+        self._ready: dict[tuple[object, ...], _Ready] = {}
         self._metadata = metadata
         self._clock = clock
         self._repeats = repeats
@@ -110,9 +88,48 @@ class Launcher:
             call.exit_hook(call.launch_metadata)
 
     def _launch(self, call: LaunchCall, grid: tuple[int, int, int]) -> None:
+        arguments, key = self._recognise(call, grid)
+        ready = self._ready.get(key) if key is not None else None
+        if ready is not None:
+            self._run(ready)
+            return
         scratch = self._scratch(grid)
-        launch = self._make_launch(call.function, grid, call.arguments, scratch)
-        self._run(call.function, launch, remarks_on_gaps(self._metadata.name, launch, call.arguments))
+        launch = self._make_launch(call.function, grid, arguments, scratch)
+        program = Program.of(TRITON, call.function.ptx, f"sm_{self._metadata.target.arch}")
+        ready = _Ready(program, launch, remarks_on_gaps(self._metadata.name, launch, call.arguments))
+        if key is not None:
+            if len(self._ready) >= _MOST_READY:
+                self._ready.clear()
+            self._ready[key] = ready
+        self._run(ready)
+        del scratch  # it has lived until here
+
+    def _recognise(
+        self, call: LaunchCall, grid: tuple[int, int, int]
+    ) -> tuple[Sequence[object], tuple[object, ...] | None]:
+        """The arguments, handles for those arrays whose ones are known, and what tells the launch from others.
+
+        That is None where it is not the handles, and plain numbers, alone. Constants are the compiled kernel's.
+        """
+        arguments = call.arguments
+        if self._plain is None or len(arguments) != len(self._signature) or self._metadata.global_scratch_size:
+            return arguments, None
+        known = [*arguments]
+        key: list[object] = [call.function, *grid]
+        all_known = True
+        for place in self._pointers:
+            handle = bound(arguments[place])
+            if handle is None:
+                all_known = False
+            else:
+                known[place] = handle
+                key.append(id(handle))  # no other's, as long as a launch has it
+        for place in self._numbers:
+            number = arguments[place]
+            kind = type(number)
+            all_known &= kind in PLAIN
+            key.append(number if kind is int else repr(number))  # 0.0 is not -0.0
+        return known, tuple(key) if all_known else None
 
     def _grid(self, *extents: Any) -> tuple[int, int, int]:  # noqa: ANN401  whatever the user's grid holds
         try:
@@ -131,7 +148,7 @@ class Launcher:
         return x, y, z
 
     def _make_launch(
-        self, function: Function, grid: tuple[int, int, int], values: tuple[object, ...], scratch: object
+        self, function: Function, grid: tuple[int, int, int], values: Sequence[object], scratch: object
     ) -> Launch:
         metadata = self._metadata
         pairs = self._pairs(values)
@@ -148,7 +165,7 @@ class Launcher:
             names=tuple([parameter.name for parameter, _ in pairs]),
         )
 
-    def _pairs(self, values: tuple[object, ...]) -> list[tuple[Parameter, object]]:
+    def _pairs(self, values: Sequence[object]) -> list[tuple[Parameter, object]]:
         """The kernel's parameters with their values."""
         if self._plain is not None and len(values) == len(self._signature):
             return [(parameter, values[place]) for place, parameter in self._plain]
@@ -163,9 +180,8 @@ class Launcher:
         blocks = grid[0] * grid[1] * grid[2] * metadata.num_ctas
         return global_scratch(blocks * metadata.global_scratch_size, metadata.global_scratch_align)
 
-    def _run(self, function: Function, launch: Launch, remarks: tuple[str, ...]) -> None:
-        target = f"sm_{self._metadata.target.arch}"
-        program = Program.of(TRITON, function.ptx, target)
-        report = run_launch_here(program, launch, memory(), remarks)
-        if memory().recorder is None:  # what is recorded takes no time
+    def _run(self, ready: _Ready) -> None:
+        here = memory()
+        report = run_launch_here(ready.program, ready.launch, here, ready.remarks)
+        if here.recorder is None:  # what is recorded takes no time
             self._clock.add(report)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -47,6 +48,10 @@ class Pointer:
         return self.address
 
 
+_pointer = lru_cache(maxsize=4096)(Pointer)
+"""One for each type and address: to make one takes as long as Triton's own look at it."""
+
+
 def make_specialiser(native: Specialiser) -> Specialiser:
     """Triton's specialiser behind one that knows numpy arrays, numpy scalars, triptych arrays and torch CPU tensors."""
 
@@ -65,7 +70,7 @@ def stand_in(argument: object) -> object:
     if isinstance(argument, Handle):
         return Pointer(TRITON_NAMES.get(argument.dtype.name, argument.dtype), argument.data_ptr())
     if is_array(argument):
-        return Pointer(*bind_for_launch(argument))
+        return _pointer(*bind_for_launch(argument))
     if isinstance(argument, tuple):
         return _tuple_of_stand_ins(argument)
     return cast(object, argument.item()) if isinstance(argument, np.generic) else argument
