@@ -99,7 +99,7 @@ class SizeJudge:
             return Cheated(Reason(*certificate.failure), certificate)
         return SizeJudged(self.size, certificate, cases)
 
-    def _run(self, trials: Sequence[Trial], runs: tuple[Run, ...], drop: tuple[int, ...] = ()) -> Execution:
+    def _run(self, trials: Sequence[Trial], runs: tuple[Run, ...], drop: tuple[tuple[int, ...], ...] = ()) -> Execution:
         inputs = tuple(trial.inputs for trial in trials)
         request = ExecutionRequest(pack(self.plan), inputs, runs, self.chip, drop, self.seen.cached)
         done = self.execute(self.plan, request)

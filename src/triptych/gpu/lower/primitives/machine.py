@@ -195,15 +195,11 @@ class LlvmMachine(WarpMachine):
         return emit_inline(self.e, access, way, arguments, values)
 
     def _load_parameter(self, t: ScalarType, address: Value, count: int) -> Sequence[Value]:
-        if not isinstance(address.ir, ir.Constant):
+        first = address.ir.constant if isinstance(address.ir, ir.Constant) else None
+        if first is None or first + t.bytes * count > self.parameter_bytes:  # a register's: a fault once it is reached
             return self._load_computed_parameter(t, address, count)
-        if address.ir.constant + t.bytes * count > self.parameter_bytes:
-            raise UnsupportedInstruction(
-                f"ld.param reads bytes {address.ir.constant} … {address.ir.constant + t.bytes * count - 1}"
-                f" of {self.parameter_bytes} bytes of parameters"
-            )
         base = self.e.at_entry("parameters", self._parameters)
-        places = (self.e.offset(base, address.ir.constant + position * t.bytes) for position in range(count))
+        places = (self.e.offset(base, first + position * t.bytes) for position in range(count))
         return [Value(self.b.load(place, align=1, typ=element_type(t)), True) for place in places]
 
     def _parameters(self) -> ir.Value:

@@ -8,9 +8,10 @@ from functools import partial
 
 from llvmlite import ir
 
-from triptych.core.errors import UnsupportedFeature
+from triptych.core.errors import UnsupportedFeature, UnsupportedInstruction
 from triptych.gpu.hardware import WARP_SIZE
 from triptych.gpu.isa.binding import Bound, BoundInstruction
+from triptych.gpu.isa.spaces import PARAM
 from triptych.gpu.isa.special_registers import CLOCK_STEP, SPECIALS, Clock, Constant
 from triptych.gpu.isa.types import TYPES, U32, U64, ScalarType, literal_number
 from triptych.gpu.lower.analysis.kernel import KernelAnalysis
@@ -121,10 +122,21 @@ class Operands:
                 if t.bits == 32:
                     return base
             case Symbol(name, offset):
-                return self._symbol(Symbol(name, offset + operand.offset), instruction)
+                symbol = Symbol(name, offset + operand.offset)
+                if instruction.form.space is PARAM:
+                    self._require_parameter(symbol, instruction)
+                return self._symbol(symbol, instruction)
             case Integer(place):
                 return self.m.constant(U64, place + operand.offset)
         return self.m.add(U64, base, self.m.constant(U64, operand.offset)) if operand.offset else base
+
+    def _require_parameter(self, symbol: Symbol, instruction: BoundInstruction) -> None:
+        kind, count = instruction.form.words
+        layout, size = self.analysis.layout, kind.bytes * count
+        first = layout.parameters.get(symbol.name, 0) + symbol.offset
+        if not 0 <= first <= layout.parameter_bytes - size:
+            of = f"bytes {first} … {first + size - 1} of {layout.parameter_bytes} bytes of parameters"
+            raise UnsupportedInstruction(f"ld.param reads {of}")
 
     def _symbol(self, symbol: Symbol, instruction: BoundInstruction) -> Value:
         layout = self.analysis.layout
