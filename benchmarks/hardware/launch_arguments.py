@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from typing import Any
 
 from device import Device, DriverError
 from record_tensor_copies import encode
@@ -35,8 +34,8 @@ def map_of(data: bytes) -> Map:
     )  # fmt: skip
 
 
-def argument_of(device: Device, argument: Argument, places: Places) -> Any:  # noqa: ANN401
-    """An object of ctypes with what the device is to see of an argument.
+def argument_of(device: Device, argument: Argument, places: Places) -> ctypes.Array[ctypes.c_char]:
+    """An array of ctypes with what the device is to see of an argument.
 
     Raises:
         DriverError: where the driver takes no such tensor map.

@@ -5,8 +5,9 @@ A program that switches a language on may never ask for one: each name is import
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from triptych.core.late_imports import importing
 
 if TYPE_CHECKING:
     from triptych.model.placement import place
@@ -15,14 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Roof", "Roofline", "Timing", "Traffic", "place"]
 
-_NAMES = {"Roof": "roofline", "Roofline": "roofline", "Timing": "timing", "Traffic": "roofline", "place": "placement"}
+_ORIGINS = {"placement": "place", "roofline": "Roof Roofline Traffic", "timing": "Timing"}
 
-
-if not TYPE_CHECKING:  # a type checker reads the imports above, and finds misspelt names
-
-    def __getattr__(name: str) -> object:
-        """The name, imported now; from then on it is an ordinary attribute."""
-        if name not in _NAMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
-        return value
+if not TYPE_CHECKING:
+    __getattr__ = importing(__name__, _ORIGINS)

@@ -6,8 +6,9 @@ is imported when it is first used: most programs know captured arrays alone, to 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from triptych.core.late_imports import importing
 
 if TYPE_CHECKING:
     from triptych.execution.capture.arrays import CapturedArray
@@ -29,14 +30,6 @@ _ORIGINS = {
     "memory": "CaptureMemory",
     "recorded": "MOST_BYTES MOST_NODES LibraryWork Recording recording",
 }
-_NAMES = {name: origin for origin, names in _ORIGINS.items() for name in names.split()}
 
-
-if not TYPE_CHECKING:  # a type checker reads the imports above, and finds misspelt names
-
-    def __getattr__(name: str) -> object:
-        """The name, imported now; from then on it is an ordinary attribute."""
-        if name not in _NAMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
-        return value
+if not TYPE_CHECKING:
+    __getattr__ = importing(__name__, _ORIGINS)

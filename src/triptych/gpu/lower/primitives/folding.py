@@ -130,84 +130,42 @@ def _test(relation: str, lhs: ir.Value, rhs: ir.Value, *, is_signed: bool) -> ir
 
 
 class FoldingBuilder(ir.IRBuilder):
-    """Gives a constant, or one of the operands, where that is what an integer operation comes to."""
+    """Gives a constant, or one of the operands, where that is what an integer operation comes to.
 
-    def add(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See llvmlite, here and below."""
-        folded = _fold("add", lhs, rhs)
-        return super().add(lhs, rhs) if folded is None else folded
-
-    def sub(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
-        folded = _fold("sub", lhs, rhs)
-        return super().sub(lhs, rhs) if folded is None else folded
-
-    def mul(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
-        folded = _fold("mul", lhs, rhs)
-        return super().mul(lhs, rhs) if folded is None else folded
-
-    def and_(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
-        folded = _fold("and_", lhs, rhs)
-        return super().and_(lhs, rhs) if folded is None else folded
-
-    def or_(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
-        folded = _fold("or_", lhs, rhs)
-        return super().or_(lhs, rhs) if folded is None else folded
-
-    def xor(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
-        folded = _fold("xor", lhs, rhs)
-        return super().xor(lhs, rhs) if folded is None else folded
-
-    def shl(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
-        folded = _fold("shl", lhs, rhs)
-        return super().shl(lhs, rhs) if folded is None else folded
-
-    def lshr(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
-        folded = _fold("lshr", lhs, rhs)
-        return super().lshr(lhs, rhs) if folded is None else folded
-
-    def ashr(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
-        folded = _fold("ashr", lhs, rhs)
-        return super().ashr(lhs, rhs) if folded is None else folded
+    Each of `_COMPUTE` too, below; types and meanings are llvmlite's.
+    """
 
     def not_(self, value: ir.Value) -> ir.Value:
-        """See `add`."""
+        """See llvmlite."""
         return self.xor(value, number(value.type, -1))
 
     def zext(self, value: ir.Value, typ: ir.Type) -> ir.Value:
-        """See `add`."""
+        """See llvmlite."""
         folded = _extend(value, typ, is_signed=False)
         return super().zext(value, typ) if folded is None else folded
 
     def sext(self, value: ir.Value, typ: ir.Type) -> ir.Value:
-        """See `add`."""
+        """See llvmlite."""
         folded = _extend(value, typ, is_signed=True)
         return super().sext(value, typ) if folded is None else folded
 
     def trunc(self, value: ir.Value, typ: ir.Type) -> ir.Value:
-        """See `add`."""
+        """See llvmlite."""
         folded = _extend(value, typ, is_signed=False)
         return super().trunc(value, typ) if folded is None else folded
 
     def icmp_signed(self, cmpop: str, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
+        """See llvmlite."""
         folded = _test(cmpop, lhs, rhs, is_signed=True)
         return super().icmp_signed(cmpop, lhs, rhs) if folded is None else folded
 
     def icmp_unsigned(self, cmpop: str, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
+        """See llvmlite."""
         folded = _test(cmpop, lhs, rhs, is_signed=False)
         return super().icmp_unsigned(cmpop, lhs, rhs) if folded is None else folded
 
     def select(self, cond: ir.Value, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """See `add`."""
+        """See llvmlite."""
         known = _known(cond)
         if isinstance(known, int):
             return lhs if known else rhs
@@ -216,3 +174,18 @@ class FoldingBuilder(ir.IRBuilder):
             return super().select(cond, lhs, rhs)
         sides = [side if isinstance(side, tuple) else (side,) * len(known) for side in (left, right)]
         return _constant(lhs.type, tuple(a if chosen else b for chosen, a, b in zip(known, *sides, strict=True)))
+
+
+def _folding(name: str) -> Callable[[FoldingBuilder, ir.Value, ir.Value], ir.Value]:
+    """A binary operation of the builder's that is folded first."""
+    plain: Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value] = getattr(ir.IRBuilder, name)
+
+    def operate(self: FoldingBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        folded = _fold(name, lhs, rhs)
+        return plain(self, lhs, rhs) if folded is None else folded
+
+    return operate
+
+
+for _operation in _COMPUTE:
+    setattr(FoldingBuilder, _operation, _folding(_operation))
