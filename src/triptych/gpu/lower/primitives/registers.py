@@ -123,7 +123,7 @@ class Operands:
                     return base
             case Symbol(name, offset):
                 symbol = Symbol(name, offset + operand.offset)
-                if instruction.form.space is PARAM:
+                if any(space is PARAM for space, _ in instruction.form.accesses):
                     self._require_parameter(symbol, instruction)
                 return self._symbol(symbol, instruction)
             case Integer(place):
