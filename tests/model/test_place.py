@@ -59,13 +59,23 @@ def test_vec_add_is_one_flop_for_twelve_bytes() -> None:
 def test_shared_memory_and_issue_raise_the_estimate_and_not_the_floor() -> None:
     chip, plain = load("h100"), place(record(VEC_ADD), load("h100"))
     conflicted = place(record({**VEC_ADD, "shared.load.wavefronts": 32 * N, "shared.store.wavefronts": N}), chip)
-    assert conflicted.limited_by == "shared memory (wavefronts)"
+    assert conflicted.limited_by == "L1 and shared memory (wavefronts)"
     assert conflicted.limited_by_short == "shared memory"
     assert conflicted.estimate_s == pytest.approx(2e-6 + 33 * N / (132 * 1.83e9), rel=1e-12)
     issued = place(record({**VEC_ADD, "instructions.warp": 100 * N}), chip)
     assert issued.limited_by == "issue (warp instructions)"
     assert issued.estimate_s == pytest.approx(2e-6 + 100 * N / (4 * 132 * 1.83e9), rel=1e-12)
     assert conflicted.floor_s == issued.floor_s == plain.floor_s
+
+
+@pytest.mark.parametrize("space", ["local", "shared.cluster"])
+@pytest.mark.parametrize("kind", ["load", "store", "atomic"])
+def test_local_and_other_blocks_memory_take_wavefronts(space: str, kind: str) -> None:
+    counters = {"shared.load.wavefronts": N, f"{space}.{kind}.bytes": 128 * N + 1}
+    roofline = place(record({**VEC_ADD, **counters}), load("h100"))
+    assert seconds(roofline)["L1 and shared memory (wavefronts)"] == pytest.approx(
+        (2 * N + 1) / (132 * 1.83e9), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +99,9 @@ def test_few_warps_issue_little(blocks: int, threads: int, a_clock: float) -> No
     roofline = place(replace(one, shape=LaunchShape((blocks, 1, 1), (threads, 1, 1))), load("h100"))
     times = seconds(roofline)
     assert times["issue (warp instructions)"] == pytest.approx((1 << 30) / (a_clock * 1.83e9), rel=1e-12)
-    assert times["shared memory (wavefronts)"] == pytest.approx((1 << 20) / (min(132, blocks) * 1.83e9), rel=1e-12)
+    assert times["L1 and shared memory (wavefronts)"] == pytest.approx(
+        (1 << 20) / (min(132, blocks) * 1.83e9), rel=1e-12
+    )
     assert roofline.floor_s == place(one, load("h100")).floor_s
 
 

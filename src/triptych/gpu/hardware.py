@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from triptych.core.gpu_facts import SECTOR_BYTES, WARP_SIZE
+from triptych.core.gpu_facts import BANK_BYTES, BANKS, SECTOR_BYTES, WARP_SIZE
 
 PAIR_BYTES = 2 * SECTOR_BYTES
 """What L2 reads of DRAM: two neighbouring sectors (an H200 read 252.7 MB for 3 947 520 sectors that lay apart)."""
 BARRIERS = 16
 """Named barriers of a block (PTX manual, 9.7.13.1)."""
-BANKS = 32
-"""Banks of shared memory, each of which gives one word a wavefront (CUDA programming guide, shared memory)."""
-BANK_BYTES = 4
-"""Bytes of a bank's word."""
 LOCAL_ALIGNMENT = 16
 """Bytes: a thread's local memory starts at a multiple of it, as the longest access wants."""
 LOCAL_WORD_BYTES = 4

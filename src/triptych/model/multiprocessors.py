@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from triptych.chips import GpuChip
 from triptych.core.counters import known_counters
-from triptych.core.gpu_facts import WARP_SIZE
+from triptych.core.gpu_facts import BANK_BYTES, BANKS, WARP_SIZE
 from triptych.core.launches import LaunchRecord
 from triptych.model.pipes import Work
 from triptych.model.roofline import Roof
@@ -16,10 +16,16 @@ LATENCY_CLOCKS = 4
 """From one instruction of a warp to the next, which takes its result: CUDA C++ Programming Guide, performance
 guidelines, multiprocessor level, of arithmetic on compute capability 7.x; 16 warps of an SM hide it."""
 _WAVEFRONTS = known_counters("shared.load.wavefronts", "shared.store.wavefronts", "shared.atomic.wavefronts")
+_BESIDE_SHARED = known_counters(
+    "local.load.bytes", "local.store.bytes", "local.atomic.bytes",
+    "shared.cluster.load.bytes", "shared.cluster.store.bytes", "shared.cluster.atomic.bytes",
+)  # fmt: skip
+"""Bytes that take wavefronts as well, one for a word of each bank at least: local memory lies in the cache that
+shared memory is a part of (CUDA C++ Programming Guide, compute capability 7.x); another block's is another SM's."""
 
 
 def multiprocessor_roofs(record: LaunchRecord, chip: GpuChip, work: Sequence[Work]) -> Iterator[Roof]:
-    """One wavefront a clock and SM, the warp instructions that schedulers can issue, and pipes where some SMs are idle.
+    """A wavefront a clock and SM, the warp instructions that schedulers can issue, and pipes where some SMs are idle.
 
     A scheduler issues one instruction a clock where it has LATENCY_CLOCKS warps, and fewer where it has fewer: a warp's
     instructions are supposed to need each other's results, as most do. Loops that wait for mbarriers are left out: how
@@ -29,7 +35,8 @@ def multiprocessor_roofs(record: LaunchRecord, chip: GpuChip, work: Sequence[Wor
     used = min(chip.sm_count, blocks)
     clocks = used * chip.clock_hz
     wavefronts = sum(record.counters.value(name) for name in _WAVEFRONTS) - record.counters.value("waiting.wavefronts")
-    yield Roof("shared memory (wavefronts)", "shared memory", wavefronts, "wavefronts", clocks)
+    wavefronts += -(-sum(int(record.counters.value(name)) for name in _BESIDE_SHARED) // (BANKS * BANK_BYTES))
+    yield Roof("L1 and shared memory (wavefronts)", "shared memory", wavefronts, "wavefronts", clocks)
     issued = min(chip.warp_schedulers_per_sm, resident_warps(record, chip) / LATENCY_CLOCKS)
     amount = record.counters.value("instructions.warp") - record.counters.value("waiting.instructions")
     yield Roof("issue (warp instructions)", "issue", amount, "instructions", issued * clocks)
