@@ -92,10 +92,10 @@ def product(dtype: str, columns: int, stationary: int = 128) -> dict[str, Operan
     ("operands", "attributes", "by_generation"),
     [
         (product("bf16", 512), {}, (512, 512, 512)),
-        (product("f32", 512), {}, (2048 + 4 * 64, 2048, 2048)),
+        (product("f32", 512), {}, (2048 + 4 * 96, 2048, 2048)),
         (product("bf16", 16), {}, (64, 64, 64)),
         (product("bf16", 16, stationary=32), {}, (32, 32, 32)),
-        (product("f32", 128), {"is_transpose": True}, (512 + 4 * 64, 256, 256)),
+        (product("f32", 128), {"is_transpose": True}, (512 + 4 * 96, 256, 256)),
         (product("f8e4m3", 1024), {"double_row": True}, (512, 512, 512)),
     ],
 )
@@ -113,12 +113,19 @@ def test_products(
         ("activation", SCALAR, {"dst": ("f32", "sbuf", 512), "data": ("f32", "sbuf", 512)}, 512),
         ("bn_aggr", VECTOR, {"dst": ("f32", "sbuf", 2), "data": ("f32", "sbuf", 36)}, 156),
         ("reciprocal", VECTOR, {"dst": ("f32", "sbuf", 100), "data": ("f32", "sbuf", 100)}, 280),
-        ("nc_transpose", PE, {"dst": ("f32", "psum", 128), "data": ("f32", "sbuf", 128)}, 128),
+        ("nc_transpose", PE, {"dst": ("bf16", "psum", 128), "data": ("bf16", "sbuf", 128)}, 128),
         ("iota", GPSIMD, {"dst": ("s32", "sbuf", 512)}, 662),
     ],
 )
 def test_others(name: str, engine: Engine, operands: Mapping[str, Operand], expected: float) -> None:
     assert cycles(name, engine, 2, operands, {"op": "add"}) == pytest.approx(expected)
+
+
+def test_transposing_float32_takes_as_long_as_a_product_with_the_identity() -> None:
+    operands = {"dst": ("f32", "psum", 128), "data": ("f32", "sbuf", 128)}
+    for generation in ALL_GENERATIONS:
+        product_cycles = cycles("nc_matmul", PE, generation, product("f32", 128), {"is_transpose": True})
+        assert cycles("nc_transpose", PE, generation, operands) == product_cycles
 
 
 def test_a_place_known_only_when_it_runs() -> None:

@@ -130,8 +130,8 @@ def products(tiles: int, buffers: int) -> Kernel:
 def test_double_buffers_hide_loads() -> None:
     """With one buffer each load waits for the end of a product, with two it runs beside the one before."""
     inputs = zeros(128, 128), zeros(128, 4 * 512)
-    # Rows of 512 bytes cost as much as 2 KiB; a pass of float32 takes 64 cycles beside its columns.
-    stationary, moving, product = 8 * 2048 / 17, 8 * 2048 / 17, 4 * (512 + 64) / 2.8
+    # Rows of 512 bytes cost as much as 2 KiB; a pass of float32 takes 96 cycles beside its columns.
+    stationary, moving, product = 8 * 2048 / 17, 8 * 2048 / 17, 4 * (512 + 96) / 2.8
     one = [event for event in timeline_of(products(4, 1), *inputs).events() if event.engine is Engine.TENSOR]
     two = [event for event in timeline_of(products(4, 2), *inputs).events() if event.engine is Engine.TENSOR]
     first = SETUP + stationary + moving
@@ -234,6 +234,28 @@ def test_the_estimate_is_the_timeline_s() -> None:
     assert roofline.counters()["overlap"].value == pytest.approx(0)
     vector = next(one for one in roofline.roofs if one.name == "vector engine")
     assert vector.seconds == pytest.approx(launch.timeline.busy[Engine.VECTOR])
+
+
+def test_two_cores_have_twice_the_peaks() -> None:
+    """Copying 16 MiB: at one core's share of Trainium2's HBM, at two's, and at the whole chip's."""
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        columns = a.shape[1] // nl.num_programs(0)
+        for at in range(0, columns, 2048):
+            tile, own = new(128, 2048), nl.ds(nl.program_id(0) * columns + at, 2048)
+            nisa.dma_copy(tile, a[:, own])
+            nisa.dma_copy(out[:, own], tile)
+        return out
+
+    a = zeros(128, 32768)
+    one, two = (launched(cast(Any, kernel)[cores], a, chip="trn2").roofline for cores in (1, 2))
+    seconds = 2 * a.nbytes / 3.0e12
+    assert [one.floor_s, two.floor_s] == pytest.approx([8 * seconds, 4 * seconds])
+    assert two.floor_s < two.estimate_s < one.floor_s
+    whole = f"{1e6 * seconds:.4g} µs"
+    assert [any(whole in note for note in found.notes) for found in (one, two)] == [True, True]
 
 
 def test_another_chip_is_another_timeline() -> None:

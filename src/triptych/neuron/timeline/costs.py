@@ -27,7 +27,7 @@ RESULT_CYCLES = 60
 guide of NeuronCore-v2."""
 FLOAT32_PASSES = 4
 """Passes of a float32 product, whose rate is a quarter. Source: the architecture guides."""
-PASS_CYCLES = 64
+PASS_CYCLES = 96
 """What each pass of a float32 product takes on NeuronCore-v2 beside its columns. Fitted to NKIBench's products on
 Trainium (docs/data/nkibench.json); published is that the stationary operand is loaded in the background."""
 GPSIMD_HZ = 1.2e9
@@ -100,6 +100,10 @@ def _transpose(use: Use) -> float:
     return max(data.partitions, min(LEAST_CYCLES, data.free))
 
 
+def _float32_transpose(use: Use) -> float:
+    return (_transpose(use) + PASS_CYCLES) * FLOAT32_PASSES
+
+
 def _gpsimd_bytes(use: Use) -> float:
     moved = max(one.size * use.tensors[one.tensor].dtype.bytes for one in use.regions())
     return moved / 307e9 * GPSIMD_HZ
@@ -120,6 +124,8 @@ _MATMUL = Formula("max(min(64, M), N), 4 times that of float32", _matmul)
 _MATMUL_TRANSPOSE = Formula("2 max(min(64, M), N)", lambda use: _matmul(use) / 2)
 _FLOAT32_MATMUL = Formula(f"4 (max(min(64, M), N) + {PASS_CYCLES})", _float32_matmul)
 _TRANSPOSE = Formula("max(P, min(64, N))", _transpose)
+_TWICE_TRANSPOSE = Formula("2 max(P, min(64, N))", lambda use: 2 * _transpose(use))
+_FLOAT32_TRANSPOSE = Formula(f"4 (max(P, min(64, N)) + {PASS_CYCLES})", _float32_transpose)
 _TOP = Formula("4 N + K", _top)
 _LEAST = Formula("64", lambda use: LEAST_CYCLES)
 _GPSIMD_BYTES = Formula("its bytes at 307 GB/s", _gpsimd_bytes)
@@ -156,6 +162,7 @@ _ZEROS = Condition(
 )
 _NARROW = Condition("16- and 8-bit floats", lambda use: use.streams() <= _NARROW_FLOATS)
 _FLOAT32 = Condition("float32", lambda use: _passes(use) > 1)
+_OF_FLOAT32 = Condition("float32", lambda use: "f32" in use.dtypes("data"))
 _TRANSPOSES = Condition(
     "is_transpose of float32", lambda use: bool(use.instruction.attributes.get("is_transpose")) and _passes(use) > 1
 )
@@ -170,6 +177,9 @@ _PROFILE = "a third party's profile on Trainium2, unconfirmed"
 _SILU = (
     "derived from NKIBench's silu on Trainium: with its products the Vector engine is active for 2.2 µs for each"
     " reciprocal of 512; the 8 N of the NKI reference of SDK 2.26 would take longer than the whole kernel"
+)
+_PASSES_COUNTED = (
+    f"{_V226}, in the passes of a product of float32 with the identity, as which NKIBench's counters count it"
 )
 _VECTOR, _SCALAR, _GPSIMD = (frozenset({one}) for one in (Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD))
 _COPIES = frozenset({"tensor_copy", "tensor_scalar"})
@@ -195,6 +205,8 @@ RATES: Sequence[Rate] = (
     Rate(Cost.MATMUL, _MATMUL_TRANSPOSE, f"{_V3}: transpose mode", (3, 4), when=_TRANSPOSES),
     Rate(Cost.MATMUL, _FLOAT32_MATMUL, f"{_V226}; {PASS_CYCLES} cycles a pass fitted to NKIBench", (2,), when=_FLOAT32),
     Rate(Cost.MATMUL, _MATMUL, _V226),
+    Rate(Cost.TRANSPOSE, _FLOAT32_TRANSPOSE, _PASSES_COUNTED, (2,), when=_OF_FLOAT32),
+    Rate(Cost.TRANSPOSE, _TWICE_TRANSPOSE, f"{_V3}: transpose mode", (3, 4), when=_OF_FLOAT32),
     Rate(Cost.TRANSPOSE, _TRANSPOSE, _V226),
     Rate(Cost.SEARCH, _TOP, "nki.isa.topk of NKI 0.6"),
     Rate(Cost.GPSIMD, _GPSIMD_N, _V226),

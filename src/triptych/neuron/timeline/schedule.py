@@ -1,6 +1,7 @@
 """Steps with costs and dependencies -> when each begins and ends: a simulation of the queues, event after event.
 
-Each engine but the DMA engines takes the instructions of its queue in their order, one at a time. A transfer begins
+Each engine but the DMA engines takes the instructions of its queue one at a time, in their order, or, where a compiler
+reorders them, the first of those that wait for nothing. A transfer begins
 when what it waits for has happened and one of the DMA queues is free, the oldest first; behind its set-up its bytes go
 through the DMA engines that serve them, each of which moves what comes first. Events are handled in the order of time,
 so that whatever is shared (the DMA engines, HBM, a port) is given to who asks first.
@@ -31,6 +32,8 @@ class Machine:
     dma_queues: int
     shares_port: frozenset[Engine]
     """Engines that cannot work at the same time."""
+    reorders: bool = False
+    """Whether an engine takes what is ready before what waits; not so in programs that meet others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,10 @@ class _Core:
     dma_last: list[int]
     idle_queues: list[int]
     pools: list[_Pool]
+    ready: list[list[int]]
+    """The steps of each engine that wait for the engine alone, a heap."""
+    called: list[float]
+    """For when each engine is to look at them again."""
     hbm_free: float = 0.0
     hbm_last: int = -1
     port_free: float = 0.0
@@ -112,7 +119,7 @@ _ENGINES: Sequence[Engine] = tuple(Engine)
 _NUMBERS: Mapping[Engine, int] = {engine: number for number, engine in enumerate(_ENGINES)}
 _DMA = _NUMBERS[Engine.DMA]
 
-_RELEASE, _BEGIN, _DONE = range(3)
+_RELEASE, _BEGIN, _DONE, _NEXT = range(4)
 """Kinds of events; those of one time are handled in this order."""
 _Event = tuple[float, int, int, int]
 """Time, kind, step (of a release: the core), and of a release the pool and the tile's number."""
@@ -134,6 +141,8 @@ class Simulation:
         self._core_of: list[int] = []
         self._events: list[_Event] = []
         self._meetings: dict[int, object] = {}
+        self._held: set[int] = set()
+        """Steps whose cause is known: they came to a meeting, or to a port."""
         self._members: dict[object, int] = {}
         self._arrived: dict[object, list[int]] = {}
         self._cores: list[_Core] = []
@@ -179,6 +188,7 @@ class Simulation:
             _Core(
                 first, work, engines, queues, [0] * count, [0.0] * count, [-1] * count,
                 [0.0] * machine.dma_engines, [-1] * machine.dma_engines, list(range(machine.dma_queues)), pools,
+                [[] for _ in _ENGINES], [-1.0] * count,
             )
         )  # fmt: skip
 
@@ -186,9 +196,8 @@ class Simulation:
         """Simulate to the end."""
         for core in self._cores:
             heapify(core.idle_queues)
-            for engine, queue in enumerate(core.queues):
-                for step in queue if engine == _DMA else queue[:1]:
-                    self._offer(core, step)
+            for step in range(core.first, core.first + len(core.engines)):
+                self._offer(step)
             for pool in core.pools:
                 self._grant(core, pool, 0.0, -1)
         events = self._events
@@ -197,6 +206,8 @@ class Simulation:
             core = self._cores[step if kind == _RELEASE else self._core_of[step]]
             if kind == _BEGIN:
                 self._begin(core, step, time)
+            elif kind == _NEXT:
+                self._next(core, core.engines[step - core.first], time)
             elif kind == _DONE:
                 heappush(core.idle_queues, self.schedule.queue[step])
                 if core.waiting:
@@ -207,20 +218,10 @@ class Simulation:
                 self._grant(core, pool, time, pool.last[number])
         return self.schedule
 
-    def _offer(self, core: _Core, step: int) -> None:
+    def _offer(self, step: int) -> None:
         """A step may begin as far as others are concerned, if its engine comes to it."""
-        if self._pending[step]:
-            return
-        engine = core.engines[step - core.first]
-        time = self._ready[step]
-        if engine != _DMA:
-            queue, head = core.queues[engine], core.heads[engine]
-            if head >= len(queue) or queue[head] != step:
-                return
-            if core.last[engine] >= 0 and core.free[engine] >= time:
-                time = core.free[engine]
-                self.schedule.cause[step], self.schedule.by[step] = Cause.QUEUE, core.last[engine]
-        heappush(self._events, (time, _BEGIN, step, 0))
+        if not self._pending[step]:
+            heappush(self._events, (self._ready[step], _BEGIN, step, 0))
 
     def _resolve(self, step: int, time: float, cause: Cause, by: int) -> None:
         """Something that a step waits for happens at a time."""
@@ -228,35 +229,74 @@ class Simulation:
             self._ready[step] = time
             self.schedule.cause[step], self.schedule.by[step] = cause, by
         self._pending[step] -= 1
-        if not self._pending[step]:
-            self._offer(self._cores[self._core_of[step]], step)
+        self._offer(step)
 
     def _begin(self, core: _Core, step: int, time: float) -> None:
-        if step in self._meetings and not self._meet(step, time):
-            return
         engine = core.engines[step - core.first]
-        if engine == _DMA:
-            if not core.idle_queues:
+        if engine != _DMA:
+            if step not in self._held:
+                heappush(core.ready[engine], step)
+            self._next(core, engine, time)
+        elif step not in self._meetings or self._meet(step, time):
+            if core.idle_queues:
+                self._transfer(core, step, time)
+            else:
                 heappush(core.waiting, step)
+
+    def _candidate(self, core: _Core, engine: int) -> int:
+        """The step that an engine would take next, -1 for none."""
+        ready = core.ready[engine]
+        if not ready:
+            return -1
+        in_order = not self._machine.reorders or core.work.meetings
+        return -1 if in_order and ready[0] != core.queues[engine][core.heads[engine]] else ready[0]
+
+    def _next(self, core: _Core, engine: int, time: float) -> None:
+        """An engine takes the next step, if there is one that it can take now."""
+        while (step := self._candidate(core, engine)) >= 0:
+            if core.free[engine] > time:
+                self._call(core, engine, core.free[engine], step)
                 return
-            self._transfer(core, step, time)
-            return
-        shares = self._shares_port[engine]
-        if shares:
-            if core.port_free > time:
-                self.schedule.cause[step], self.schedule.by[step] = Cause.PORT, core.port_last
-                heappush(self._events, (core.port_free, _BEGIN, step, 0))
+            if step not in self._held and core.last[engine] >= 0 and core.free[engine] >= self._ready[step]:
+                self.schedule.cause[step], self.schedule.by[step] = Cause.QUEUE, core.last[engine]
+            if step in self._meetings and (step in self._held or not self._meet(step, time)):
+                self._held.add(step)
                 return
-            core.port_last = step
+            if self._shares_port[engine]:
+                if core.port_free > time:
+                    self._held.add(step)
+                    self.schedule.cause[step], self.schedule.by[step] = Cause.PORT, core.port_last
+                    self._call(core, engine, core.port_free, step)
+                    return
+                if self._rival(core, engine, step, time):
+                    continue
+            self._execute(core, engine, step, time)
+
+    def _call(self, core: _Core, engine: int, time: float, step: int) -> None:
+        """Let an engine look again at a time."""
+        if core.called[engine] != time:
+            core.called[engine] = time
+            heappush(self._events, (time, _NEXT, step, 0))
+
+    def _rival(self, core: _Core, engine: int, step: int, time: float) -> bool:
+        """Whether another engine of the port has an earlier step that could begin too; it then does."""
+        for other, shares in enumerate(self._shares_port):
+            if not shares or other == engine or core.free[other] > time:
+                continue
+            earlier = self._candidate(core, other)
+            if 0 <= earlier < step and earlier not in self._meetings:
+                self._next(core, other, time)
+                return True
+        return False
+
+    def _execute(self, core: _Core, engine: int, step: int, time: float) -> None:
+        heappop(core.ready[engine])
+        core.heads[engine] += 1
         end = time + core.work.seconds[step - core.first]
-        if shares:
-            core.port_free = end
+        if self._shares_port[engine]:
+            core.port_free, core.port_last = end, step
         core.free[engine], core.last[engine] = end, step
         self._note(core, step, time, time, end, end + self._result[engine])
-        core.heads[engine] += 1  # behind the note: what it resolves is offered once
-        head = core.heads[engine]
-        if head < len(core.queues[engine]):
-            self._offer(core, core.queues[engine][head])
 
     def _meet(self, step: int, time: float) -> bool:
         """Whether all have come to a meeting; the others then begin too."""

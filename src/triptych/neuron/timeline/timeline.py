@@ -89,7 +89,7 @@ class Timeline:
 
     @property
     def steps(self) -> int:
-        """Executed instructions."""
+        """Executed instructions; of Beta 1 without repeats, with what spills tiles."""
         return len(self.schedule.end)
 
     def events(self) -> Iterator[Event]:
@@ -146,12 +146,12 @@ class Timeline:
         schedule = self.schedule
         found: defaultdict[tuple[Cause, Engine | None], float] = defaultdict(float)
         free = 0.0
-        for step in steps:
+        for step in sorted(steps, key=schedule.start.__getitem__):
             if schedule.start[step] > free:
                 by = schedule.by[step]
                 culprit = None if by < 0 else self.instructions[by].engine
                 found[schedule.cause[step], culprit] += schedule.start[step] - free
-            free = schedule.end[step]
+            free = max(free, schedule.end[step])
         longest = sorted(found.items(), key=lambda one: -one[1])
         return tuple(Stall(cause, culprit, seconds) for (cause, culprit), seconds in longest)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from triptych.chips import NeuronChip
 from triptych.neuron.isa.hardware import Engine, Space
 from triptych.neuron.isa.occupancy import peak_of, tiles_of
+from triptych.neuron.isa.repeats import without_repeats
 from triptych.neuron.isa.row import ROWS, Effect
 from triptych.neuron.isa.spilling import Spilled, spilled
 from triptych.neuron.isa.trace import Instruction, Tensor, Trace
@@ -36,7 +37,8 @@ class Work:
 def work_of(trace: Trace, steps: Sequence[Sequence[int]], chip: NeuronChip, *, spills: bool = True) -> Work:
     """What a launch asks of the queues of a chip's cores.
 
-    Where Beta 1's compiler would spill tiles, it is done here; not so without `spills`.
+    What Beta 1's compiler changes is done here: repeats are left out, tiles spilled (not so without `spills`), and the
+    engines take what is ready.
 
     Args:
         trace: what was executed.
@@ -50,8 +52,9 @@ def work_of(trace: Trace, steps: Sequence[Sequence[int]], chip: NeuronChip, *, s
         Space.PSUM: chip.psum_bytes_per_partition,
     }
     cores, tensors, added = list[_Core](), trace.tensors, list[frozenset[int]]()
+    beta1 = trace.generation == "beta1"
     for core in _cores(trace, steps):
-        fitted = _fitted(core, tensors, capacities[Space.SBUF]) if spills and trace.generation == "beta1" else None
+        fitted = _compiled(core, tensors, capacities[Space.SBUF] if spills else None) if beta1 else None
         cores.append(core if fitted is None else (fitted.program, range(len(fitted.program)), core[2]))
         tensors = tensors if fitted is None else fitted.tensors
         added.append(frozenset() if fitted is None else fitted.added)
@@ -61,6 +64,7 @@ def work_of(trace: Trace, steps: Sequence[Sequence[int]], chip: NeuronChip, *, s
         chip.dma_engines_per_core,
         QUEUES,
         GENERATIONS[generation].shares_port,
+        beta1,
     )
     programs = tuple(program for program, _, _ in cores)
     works = tuple(_core_work(tensors, *core, capacities, chip, clocks, generation) for core in cores)
@@ -71,12 +75,22 @@ _Core = tuple[tuple[Instruction, ...], Sequence[int], Mapping[int, object]]
 """The instructions of a core, the steps, and the meetings of steps."""
 
 
-def _fitted(core: _Core, tensors: tuple[Tensor, ...], capacity: int) -> Spilled | None:
-    """A core's program with what spills its tiles; None where they fit, or where that does not help."""
+def _compiled(core: _Core, tensors: tuple[Tensor, ...], capacity: int | None) -> Spilled | None:
+    """A core's program as Beta 1's compiler leaves it, with tiles spilled that exceed `capacity`, if there is one.
+
+    None where it stays as it is written.
+    """
     program, _, meetings = core
-    if meetings or peak_of(tiles_of(program, tensors)[Space.SBUF], tensors).bytes <= capacity:
+    if meetings:
         return None
-    return spilled(program, tensors, capacity)
+    once = without_repeats(program, tensors)
+    for shorter in (once, program) if once is not None else (program,):
+        if capacity is None or peak_of(tiles_of(shorter, tensors)[Space.SBUF], tensors).bytes <= capacity:
+            return None if shorter is program else Spilled(tuple(shorter), tensors, frozenset())
+        fitted = spilled(shorter, tensors, capacity)
+        if fitted is not None:
+            return fitted
+    return None
 
 
 def _cores(trace: Trace, steps: Sequence[Sequence[int]]) -> list[_Core]:
