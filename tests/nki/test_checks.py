@@ -54,7 +54,7 @@ def test_undefined_data_spreads(operation: str, trn2: Profile) -> None:
         elif operation == "matmul":
             result = nl.copy(nl.matmul(data, nl.load(a), transpose_x=False))
         else:
-            result = nl.add(nl.load(a), data[:, 2:3])
+            result = nisa.tensor_scalar(nl.load(a), nl.add, data[:, 2:3])
         nl.store(out, result)
         return out
 

@@ -210,3 +210,25 @@ def test_rows_are_loaded_by_a_tile_of_indices(masked: bool) -> None:
     if masked:
         expected[3:] = 0
     same(cast(Array, nki_beta1.jit(kernel)(a, places)), expected)
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_what_was_sent_may_be_overwritten_at_once(order: str) -> None:
+    """The other core has what was in the tile at the exchange, whichever goes on first."""
+
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        core = nl.program_id(0)
+        mine, theirs = tile(64, 16), tile(64, 16)
+        nisa.dma_copy(mine, a[nl.ds(core * 64, 64), :])
+        for _ in range(2):
+            nisa.sendrecv(src=mine, dst=theirs, send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=0)
+            nisa.tensor_tensor(mine, mine, theirs, op=nl.add)
+        nisa.dma_copy(out[nl.ds(core * 64, 64), :], mine)
+        return out
+
+    a = random(128, 16)
+    with tt.scope(block_order=order):
+        found, findings = on_two_cores(kernel, a)
+    same(found, 2 * np.tile(a[:64] + a[64:], (2, 1)))
+    assert findings == {}

@@ -309,8 +309,8 @@ def test_decorators() -> None:
     assert current(random(4, 4)) is None
     assert nki_beta1.simulate_kernel(beta1, random(4, 4)) is None
     assert nki.simulate(current)(random(4, 4)) is None
-    with pytest.raises(NkiError, match="does not take platform_target"):
-        jit(platform_target="trn2")(print)
+    with pytest.raises(NkiError, match="does not take fast_math"):
+        jit(fast_math=True)(print)
 
 
 def test_kernels_inside_kernels() -> None:

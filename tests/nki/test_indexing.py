@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from triptych.core.errors import NkiError
+from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
 from triptych.languages.nki.tracing.indexing import Mask
@@ -103,6 +104,26 @@ def test_explicit_access_patterns() -> None:
     a = np.arange(100, dtype=np.float32).reshape(10, 10)
     index = 7 + 20 * np.arange(4)[:, None, None] + 2 * np.arange(3)[:, None] + np.arange(5)
     assert np.array_equal(kernel(a), index.astype(np.float32))
+
+
+def test_an_indirect_index_of_three_axes() -> None:
+    """Rows that a tile of indices names, of each some elements along two axes."""
+
+    @nki_beta1.jit
+    def kernel(a: NkiTensor, rows: NkiTensor) -> tuple[NkiTensor, NkiTensor]:
+        out = nl.ndarray((16, 3, 4), dtype=a.dtype, buffer=nl.shared_hbm)
+        mirrored = nl.ndarray((4, 3, 16), dtype=a.dtype, buffer=nl.shared_hbm)
+        index = nl.load(rows)[nl.arange(16)[:, None], 0]
+        i_y, i_z = nl.arange(3)[None, :, None], 2 * nl.arange(4)[None, None, :]
+        nl.store(out, nl.load(a[index, i_y, i_z]))
+        nl.store(mirrored, nisa.dma_transpose(a[index, i_y, i_z], axes=(2, 1, 0)))
+        return out, mirrored
+
+    a = np.random.default_rng(84).random((20, 3, 8)).astype(np.float32)
+    rows = np.random.default_rng(85).integers(0, 20, (16, 1)).astype(np.int32)
+    out, mirrored = kernel(a, rows)
+    assert np.array_equal(out, a[rows[:, 0], :, ::2])
+    assert np.array_equal(mirrored, out.transpose(2, 1, 0))
 
 
 def test_mask_skips_everything() -> None:

@@ -211,3 +211,43 @@ def test_refused(body: Callable[[], object], message: str) -> None:
 
 def in_hbm() -> NkiTensor:
     return nl.ndarray((8, 8), nl.float32, nl.shared_hbm)
+
+
+def test_arguments_by_the_names_of_the_other_generation() -> None:
+    language: Any = nl
+
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((4, 8, 6), dtype=a.dtype, buffer=nl.shared_hbm)
+        held = nl.load(a)
+        zeros, same_shape = language.zeros_like(a=held), language.empty_like(a=held)
+        same_shape[...] = language.copy(src=held)
+        wide = language.broadcast_to(src=held[0:1, :], shape=(8, 6))
+        axis = language.expand_dims(x=held, axis=1)
+        for at, one in enumerate((zeros, same_shape, wide, axis.reshape((8, 6)))):
+            nl.store(out[at], one)
+        language.device_print(prefix="first ", x=held[0:1, 0:1])
+        return out
+
+    a = random(8, 6)
+    same(run_beta1(kernel, a), np.stack([0 * a, a, np.broadcast_to(a[:1], a.shape), a]))
+
+
+def test_a_repeated_tile_of_another_dtype() -> None:
+    def body(out: NkiTensor, a: NkiTensor) -> None:
+        nisa.tensor_copy(out, nl.broadcast_to(a, (8, 6), dtype=nl.bfloat16))
+
+    a = random(8, 1)
+    found = run(body, [a], ((8, 6), nl.bfloat16))[0]
+    same(found, np.broadcast_to(a.astype(nl.bfloat16), (8, 6)))
+
+
+def test_grids_of_products() -> None:
+    def kernel(a: NkiTensor, b: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
+        left, right = nl.gemm_stationary_grid(), nl.gemm_grid()
+        product = nl.matmul(nl.load(a[left.p, left.x]), nl.load(b[right.p, right.x]), transpose_x=True)
+        nl.store(out[right.p, right.x], product)
+        return out
+
+    a, b = random(128, 128).round(), random(128, 512).round()
+    same(run_beta1(kernel, a, b), a.T @ b)

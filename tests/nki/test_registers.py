@@ -132,6 +132,96 @@ def test_while_loop(count: int) -> None:
     same(run(body, [np.array([[count]], I32)], ((1, 1), F32))[0], np.array([[2.0**count]]))
 
 
+@pytest.mark.parametrize("count", [0, 1, 6])
+def test_while_of_a_register(count: int) -> None:
+    """The same; its body is traced once, and another loop stands in it."""
+    rounds: list[int] = []
+
+    def body(out: NkiTensor, counter: NkiTensor) -> None:
+        nisa.memset(out, 1.0)
+        one = filled(1, 1, dtype=nl.int32, value=1)
+        outer, inner = nisa.register_alloc(), nisa.register_alloc()
+        nisa.register_load(outer, counter)
+        while outer:
+            rounds.append(1)
+            once = filled(1, 1, dtype=nl.int32, value=1)
+            nisa.register_load(inner, once)
+            while inner:
+                nisa.tensor_scalar(out, out, nl.multiply, 2.0)
+                nisa.tensor_tensor(once, once, one, op=nl.subtract)
+                nisa.register_load(inner, once)
+            nisa.tensor_tensor(counter, counter, one, op=nl.subtract)
+            nisa.register_load(outer, counter)
+
+    (found,), findings = run_kernel(body, [np.array([[count]], I32)], ((1, 1), F32))
+    same(found, np.array([[2.0**count]]))
+    assert len(rounds) == 1
+    assert findings == {}
+
+
+def left_by_break() -> None:
+    register = nisa.register_alloc(1)
+    while register:
+        for _ in range(2):
+            break
+        if tile(1, 1).shape:
+            break
+
+
+def left_by_return() -> None:
+    register = nisa.register_alloc(1)
+    while register:
+        return
+
+
+def with_an_else() -> None:
+    register = nisa.register_alloc(1)
+    while register:
+        nisa.register_move(register, 0)
+    else:  # what is refused
+        pass
+
+
+def of_another_register() -> None:
+    register = nisa.register_alloc(1)
+    while register:
+        register = nisa.register_alloc(0)
+
+
+def negated() -> None:
+    register = nisa.register_alloc(1)
+    while not register:
+        nisa.register_move(register, 0)
+
+
+def together() -> None:
+    register = nisa.register_alloc(1)
+    while register and True:  # what is refused
+        nisa.register_move(register, 0)
+
+
+def asked_if() -> None:
+    if nisa.register_alloc(1):
+        nisa.memset(tile(1, 1), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (left_by_break, "`while register:` has a `break`: a loop of the device ends by its condition alone"),
+        (left_by_return, "has a `return`"),
+        (with_an_else, "has an `else`"),
+        (of_another_register, "is another register at the end of its body"),
+        (lambda: in_order(lambda: of_another_register()), r"inside of nl.no_reorder\(\)"),
+        (negated, "the value of a register is not known"),
+        (together, "the value of a register is not known"),
+        (asked_if, "the value of a register is not known"),
+    ],
+)
+def test_while_that_the_device_has_not(body: Callable[[], object], message: str) -> None:
+    refused(body, NkiError, message)
+
+
 def test_dynamic_range_traces_its_body_once() -> None:
     rounds: list[int] = []
 

@@ -303,6 +303,44 @@ def test_loop_reduce() -> None:
     same(np.asarray(found), a.reshape(2, 3, 8, 8).max(axis=1))
 
 
+def test_loop_reduce_over_loops_that_others_lie_in() -> None:
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((2, 8, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+        total = nl.ndarray((2, nl.par_dim(8), 8), dtype=nl.float32, buffer=nl.sbuf)
+        rows, columns = nl.arange(8)[:, None], nl.arange(8)[None, :]
+        for i in nl.sequential_range(3):
+            for j in nl.affine_range(2):
+                for k in nl.affine_range(4):
+                    held = nl.load(a[i, j, k, rows, columns])
+                    total[j, rows, columns] = nl.loop_reduce(held, op=np.add, loop_indices=[i, k], dtype=nl.float32)
+        for j in nl.affine_range(2):
+            nl.store(out[j, rows, columns], total[j, rows, columns])
+        return out
+
+    a = np.random.default_rng(0).integers(-9, 9, (3, 2, 4, 8, 8)).astype(F32)
+    found: object = nki_beta1.jit(kernel)(a)
+    same(np.asarray(found), a.sum(axis=(0, 2)))
+
+
+def test_loop_reduce_begins_anew_in_a_loop_of_python() -> None:
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((2, 2, 8, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+        rows, columns = nl.arange(8)[:, None], nl.arange(8)[None, :]
+        for turn in range(2):
+            totals: dict[int, NkiTensor] = {}
+            for i in nl.affine_range(3):
+                for part in range(2):
+                    held = nl.load(a[turn, i, part, rows, columns])
+                    totals[part] = nl.loop_reduce(held, op=np.add, loop_indices=[i], dtype=nl.float32)
+            for part in range(2):
+                nl.store(out[turn, part, rows, columns], totals[part])
+        return out
+
+    a = np.random.default_rng(0).integers(-9, 9, (2, 3, 2, 8, 8)).astype(F32)
+    found: object = nki_beta1.jit(kernel)(a)
+    same(np.asarray(found), a.sum(axis=1))
+
+
 # E13: outputs
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from one_kernel import tile
 
-from triptych.core.errors import NkiError
+from triptych.core.errors import NkiError, TriptychError
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
@@ -120,3 +120,59 @@ def test_a_dtype_beside_the_destination_must_be_its_own() -> None:
     np.testing.assert_array_equal(kernel(a, nl.float32), a)
     with pytest.raises(NkiError, match="unexpected keyword argument 'dtype'"):
         kernel(a, nl.bfloat16)
+
+
+def test_each_call_is_decided_by_its_own_arguments() -> None:
+    """What is kept of a call holds for equal arguments alone: other operations, engines, types and numbers are new."""
+    a = np.arange(-8, 8, dtype=np.float32).reshape(2, 8)
+    calls = [
+        (nl.multiply, 2.0, False, nisa.vector_engine, a * 2), (nl.add, 2.0, False, nisa.vector_engine, a + 2),
+        (nl.subtract, 3, False, nisa.gpsimd_engine, a - 3), (nl.subtract, 3, True, nisa.gpsimd_engine, 3 - a),
+        (np.multiply, -0.5, False, nisa.unknown_engine, a * -0.5), (nl.multiply, 2.0, False, nisa.vector_engine, a * 2),
+        (nl.subtract, 5.0, np.True_, nisa.vector_engine, 5 - a), (nl.maximum, 0.0, 0, nisa.unknown_engine, a.clip(0)),
+    ]  # fmt: skip
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> object:
+        out = nl.ndarray((len(calls), *a.shape), dtype=a.dtype, buffer=nl.shared_hbm)
+        held = tile(*a.shape)
+        nisa.dma_copy(dst=held, src=a)
+        for at, (op, number, reverse, engine, _) in enumerate(calls):
+            made = tile(*a.shape)
+            nisa.tensor_scalar(dst=made, data=held, op0=op, operand0=number, reverse0=reverse, engine=engine)
+            nisa.dma_copy(dst=out[at], src=made)
+        return out
+
+    np.testing.assert_array_equal(kernel(a), np.stack([expected for *_, expected in calls]))
+    trace = from_json(kernel.capture(a).program.text)
+    scalars = [one for one in trace.programs[0] if one.operation == "tensor_scalar"]
+    engines = [nisa.vector_engine if engine is nisa.unknown_engine else engine for _, _, _, engine, _ in calls]
+    assert [one.engine.value for one in scalars] == [engine.name for engine in engines]
+    assert [type(one.attributes["reverse0"]) for one in scalars] == [bool] * len(calls)
+    assert [one.attributes["op0"] for one in scalars][1:4] == ["add", "subtract", "subtract"]
+
+
+def test_a_wrong_call_is_refused_behind_right_ones() -> None:
+    """An operation and an engine that are none, an operand that is no number, a keyword too many."""
+
+    def body(a: NkiTensor, wrong: dict[str, object]) -> object:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        held = tile(*a.shape)
+        nisa.dma_copy(dst=held, src=a)
+        given: dict[str, object] = {"dst": held, "data": held, "op0": nl.add, "operand0": 1.0}
+        for more in ({}, {}, wrong):
+            nisa.tensor_scalar(**{**given, **more})
+        nisa.dma_copy(dst=out, src=held)
+        return out
+
+    a = np.zeros((2, 8), np.float32)
+    nki.jit(body).capture(a, {})
+    for wrong, message in (
+        ({"op0": "add"}, "is no operation"),
+        ({"op0": len}, "no operation 'len'|unknown operation"),
+        ({"operand0": "1"}, "expected a tile or a number, got str"),
+        ({"engine": 1}, "is no engine"),
+        ({"colour": 1}, "unexpected keyword argument"),
+    ):
+        with pytest.raises(TriptychError, match=message):
+            nki.jit(body).capture(a, wrong)

@@ -32,4 +32,4 @@ def timeline_of(record: LaunchRecord, chip: Chip) -> Timeline | None:
 
 def _timing(timeline: Timeline) -> Timing:
     busy = {engine.value: seconds for engine, seconds in timeline.busy.items()}
-    return model.Timing(timeline.seconds, busy, timeline.overlap, timeline.limited_by)
+    return model.Timing(timeline.seconds, busy, timeline.overlap, timeline.limited_by, len(timeline.work.cores))

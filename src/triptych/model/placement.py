@@ -40,14 +40,12 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
     Raises:
         UsageError: where the launch ran on a machine of another kind than the chip.
     """
-    if record.machine != chip.machine:
-        raise UsageError(
-            f"kernel '{record.kernel}' ran on the {record.machine} machine; it cannot be placed on {chip.name}",
-            hint=f"choose a {record.machine} chip: `triptych chips` lists them",
-        )
+    _require_machine(record, chip)
     sample = record.sample
     if sample is not None:
         record = _of_whole_grid(record, sample)
+    cores = 1 if timing is None else max(timing.cores, 1)
+    chip = _of_cores(chip, cores)
     work, pipe_notes = work_by_pipe(record.counters, chip)
     flops = sum(row.flops for row in work)
     traffic = _traffic(record, chip, flops)
@@ -57,6 +55,7 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
     ridge_point = peak / headline.bytes_per_s
     overhead = _overhead(record, chip) if timing is None else 0.0
     longest = (*(roof.seconds for roof in roofs), 0.0 if timing is None else timing.seconds)
+    floor = max((roof.seconds for roof in roofs if roof.required), default=0.0)
     return Roofline(
         chip=chip.name,
         flops=flops,
@@ -65,7 +64,7 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
         intensity=headline.intensity,
         ridge_point=ridge_point,
         bound="compute" if headline.intensity >= ridge_point else "memory",
-        floor_s=max((roof.seconds for roof in roofs if roof.required), default=0.0),
+        floor_s=floor,
         estimate_s=overhead + max(longest),
         launch_overhead_s=overhead,
         pipe=pipe,
@@ -77,10 +76,30 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
             *(() if sample is None else (_sample_note(sample),)),
             *_target_notes(record, chip),
             *pipe_notes,
-            *_occupancy_notes(record, chip),
+            *_occupancy_notes(record, chip, cores, floor),
             *(() if timing is None else (SIMULATED,)),
         ),
         timing=timing,
+    )
+
+
+def _require_machine(record: LaunchRecord, chip: Chip) -> None:
+    if record.machine != chip.machine:
+        raise UsageError(
+            f"kernel '{record.kernel}' ran on the {record.machine} machine; it cannot be placed on {chip.name}",
+            hint=f"choose a {record.machine} chip: `triptych chips` lists them",
+        )
+
+
+def _of_cores(chip: Chip, cores: int) -> Chip:
+    """What several NeuronCores of a chip have together."""
+    if isinstance(chip, GpuChip) or cores == 1:
+        return chip
+    return replace(
+        chip,
+        core_hbm_bytes_per_s=cores * chip.core_hbm_bytes_per_s,
+        dma_engines_per_core=cores * chip.dma_engines_per_core,
+        flops_per_s={name: cores * peak for name, peak in chip.flops_per_s.items()},
     )
 
 
@@ -174,9 +193,15 @@ def _target_notes(record: LaunchRecord, chip: Chip) -> tuple[str, ...]:
     return (f"Compiled for {record.target}; placed on {chip.name}, whose own target is {chip.target}.",)
 
 
-def _occupancy_notes(record: LaunchRecord, chip: Chip) -> tuple[str, ...]:
+def _occupancy_notes(record: LaunchRecord, chip: Chip, cores: int, floor: float) -> tuple[str, ...]:
     if isinstance(chip, NeuronChip):
-        return (f"One NeuronCore of {chip.core_count}, with its share of HBM bandwidth.",)
+        if cores > chip.core_count:
+            return (f"{cores} NeuronCores, more than the {chip.core_count} of one chip.",)
+        spread = 1e6 * floor * cores / chip.core_count
+        whole = f"the floor of its work, spread evenly over the whole chip, is {spread:.4g} µs"
+        if cores == 1:
+            return (f"One NeuronCore of {chip.core_count}, with its share of HBM bandwidth; {whole}.",)
+        return (f"{cores} NeuronCores of {chip.core_count}, each with its share of HBM bandwidth; {whole}.",)
     x, y, z = record.shape.grid
     blocks = x * y * z
     if blocks >= chip.sm_count:

@@ -18,3 +18,5 @@ class Timing:
     """Of the time in which transfers are under way the part in which an engine is at work, from 0 to 1."""
     limited_by: str
     """What most of the critical path is made of."""
+    cores: int = 1
+    """That ran side by side, each with its own engines and its share of the memory's bandwidth."""

@@ -10,11 +10,14 @@ from types import ModuleType
 from triptych.core.errors import UsageError
 from triptych.languages.nki import collectives, compiler, isa, language, nki, nki_beta1, typing
 from triptych.languages.nki.isa_functions import enums
+from triptych.languages.nki.tracing import dtypes
 
 _NAMES: Mapping[str, ModuleType] = {
     "nki": nki,
     "nki.language": language,
+    "nki.dtype": dtypes,
     "nki.isa": isa,
+    "nki.isa.constants": enums,
     "nki.typing": typing,
     "nki.collectives": collectives,
     "neuronxcc.nki": nki_beta1,

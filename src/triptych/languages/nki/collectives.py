@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from triptych.languages.nki.isa_functions.dma import check_priority
 from triptych.languages.nki.names import missing_name
 from triptych.languages.nki.tracing.indexing import refuse, sequence, whole
 from triptych.languages.nki.tracing.operations import alu_name
@@ -17,8 +18,10 @@ from triptych.neuron.isa.trace import AttributeValue
 __all__ = [
     "ReplicaGroup",
     "all_gather",
+    "all_gather_v",
     "all_reduce",
     "all_to_all",
+    "all_to_all_v",
     "collective_permute",
     "collective_permute_implicit",
     "collective_permute_implicit_current_processing_rank_id",
@@ -91,7 +94,8 @@ def all_reduce(
     name: str | None = None,
 ) -> None:
     """Each dst = the src of all ranks of the group, reduced by `nl.add`, `nl.maximum` or `nl.minimum`."""
-    del priority, name
+    del name
+    check_priority(current("nki.collectives"), priority)
     _emit("all_reduce", srcs, dsts, replica_group, op=alu_name(op))
 
 
@@ -104,7 +108,8 @@ def all_gather(
     name: str | None = None,
 ) -> None:
     """Each dst = the src of all ranks, one behind the other along `collective_dim`."""
-    del priority, name
+    del name
+    check_priority(current("nki.collectives"), priority)
     _emit("all_gather", srcs, dsts, replica_group, dim=collective_dim)
 
 
@@ -118,7 +123,8 @@ def reduce_scatter(
     name: str | None = None,
 ) -> None:
     """Each dst = this rank's part, along `collective_dim`, of the src of all ranks reduced."""
-    del priority, name
+    del name
+    check_priority(current("nki.collectives"), priority)
     _emit("reduce_scatter", srcs, dsts, replica_group, op=alu_name(op), dim=collective_dim)
 
 
@@ -131,8 +137,93 @@ def all_to_all(
     name: str | None = None,
 ) -> None:
     """Each dst = this rank's part of each rank's src, one behind the other."""
-    del priority, name
+    del name
+    check_priority(current("nki.collectives"), priority)
     _emit("all_to_all", srcs, dsts, replica_group, dim=collective_dim)
+
+
+def _metadata(metadata: object, ranks: int, has_rdispls: bool, what: str) -> NkiTensor:
+    """[rows, ranks]: 3 rows, 4 where the last says where chunks go; [1, rows, ranks] on chip.
+
+    Raises:
+        NkiError: for a tensor of another shape or dtype, or one whose elements do not lie one behind the other.
+    """
+    (found,) = _tensors(metadata, f"{what}: metadata_tensor", 1)
+    expected = (4 if has_rdispls else 3, ranks)
+    if found.shape != ((1, *expected) if found.on_chip else expected) or found.dtype.name != "uint32":
+        shape = [1, *expected] if found.on_chip else list(expected)
+        raise refuse(f"{what}: metadata_tensor is {found.dtype} {list(found.shape)}; expected uint32 {shape}")
+    if not found.is_contiguous():
+        raise refuse(f"{what}: the elements of metadata_tensor must lie one behind the other")
+    return found
+
+
+def _emit_variable(
+    name: str,
+    srcs: object,
+    dsts: object,
+    group: ReplicaGroup,
+    metadata: object,
+    recv_counts_known: bool,
+    has_rdispls: bool,
+) -> None:
+    what = f"nki.collectives.{name}"
+    tracer = current(what)
+    ranks = group.of(tracer)
+    ((source, target),) = _pairs(srcs, dsts, what, 1)
+    rows = _metadata(metadata, len(ranks), has_rdispls, what)
+    axis = rows.ndim - 2
+    operands: dict[str, TileOrNumber | None] = {
+        "dst": target, "src": source, "counts": rows.slice(axis, 0, 2), "sent": rows.slice(axis, 0, 1),
+        "received": None if recv_counts_known else rows.slice(axis, 2, 3),
+    }  # fmt: skip
+    if has_rdispls:
+        operands["displacements"] = rows.slice(axis, 3, 4)
+    tracer.emit(name, operands, {"group": ranks})
+
+
+def all_gather_v(
+    srcs: object,
+    dsts: object,
+    replica_group: ReplicaGroup,
+    metadata_tensor: object,
+    recv_counts_known: bool = False,
+    has_rdispls: bool = False,
+    priority: int | None = None,
+    name: str | None = None,
+) -> None:
+    """dst = a chunk of the src of each of four ranks, each in its place of as many equal parts of dst.
+
+    The first column of the uint32 `metadata_tensor` says how many elements this rank sends (row 0) and from which on
+    (row 1); row 2 gets how many came of each rank, unless `recv_counts_known`. A rank here is one program, whatever
+    the cores of a logical NeuronCore are. `has_rdispls` is supported by no release.
+    """
+    del name
+    check_priority(current("nki.collectives"), priority)
+    if has_rdispls:
+        raise refuse("nki.collectives.all_gather_v: has_rdispls=True is not supported by any release")
+    _emit_variable("all_gather_v", srcs, dsts, replica_group, metadata_tensor, recv_counts_known, has_rdispls)
+
+
+def all_to_all_v(
+    srcs: object,
+    dsts: object,
+    replica_group: ReplicaGroup,
+    metadata_tensor: object,
+    recv_counts_known: bool = False,
+    has_rdispls: bool = False,
+    priority: int | None = None,
+    name: str | None = None,
+) -> None:
+    """dst = a chunk of each rank's src, as many elements as its `metadata_tensor` says in the column of this rank.
+
+    Rows 0 and 1 of the uint32 metadata: how many elements go to each rank, and from which on; row 2 gets how many came
+    of each, unless `recv_counts_known`; with `has_rdispls` (NeuronCore-v4) row 3 says where in dst each chunk goes,
+    else each rank has its place of as many equal parts. Which ranks share a device or an instance is not looked at.
+    """
+    del name
+    check_priority(current("nki.collectives"), priority)
+    _emit_variable("all_to_all_v", srcs, dsts, replica_group, metadata_tensor, recv_counts_known, has_rdispls)
 
 
 def _permute(source: NkiTensor, target: NkiTensor, group: tuple[int, ...], sender: int | None, what: str) -> None:
@@ -147,7 +238,8 @@ def collective_permute(
     name: str | None = None,
 ) -> None:
     """The src of each source goes to the dst of its target; a dst that is no target's stays what it was."""
-    del priority, name
+    del name
+    check_priority(current("nki.collectives"), priority)
     what = "nki.collectives.collective_permute"
     tracer = current(what)
     pairs = [tuple(whole(rank) for rank in sequence(pair)) for pair in source_target_pairs]
@@ -161,6 +253,8 @@ def collective_permute(
         raise refuse(f"{what}: a rank is the target of several sources")
     members = tuple(sorted({rank for pair in pairs for rank in pair if rank is not None}))
     ((source, target),) = _pairs(srcs, dsts, what, 1)
+    if source.on_chip or target.on_chip:
+        raise refuse(f"{what}: tensors must lie in HBM", "collective_permute_implicit takes tiles in SBUF too")
     if tracer.rank in members:
         _permute(source, target, members, senders.get(tracer.rank), what)
 
@@ -185,7 +279,8 @@ def collective_permute_implicit(
     name: str | None = None,
 ) -> None:
     """Each rank's src goes to the next rank of its list, in a ring."""
-    del priority, name
+    del name
+    check_priority(current("nki.collectives"), priority)
     what = "nki.collectives.collective_permute_implicit"
     ranks, before = _ring(current(what), replica_group, channel_ids, srcs_by_channel, what)
     for srcs, dsts in zip(srcs_by_channel, dsts_by_channel, strict=True):
@@ -204,7 +299,8 @@ def collective_permute_implicit_reduce(
     name: str | None = None,
 ) -> None:
     """op(src0, src1) of each rank goes to the next rank of its list, in a ring."""
-    del priority, name
+    del name
+    check_priority(current("nki.collectives"), priority)
     what = "nki.collectives.collective_permute_implicit_reduce"
     tracer = current(what)
     operation = alu_name(op)

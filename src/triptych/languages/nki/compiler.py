@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from triptych.languages.nki.language_functions.loops import no_reorder
+from triptych.languages.nki.language_functions.renaming import also_called
 from triptych.languages.nki.tracing.buffers import Allocation, Buffer
 from triptych.languages.nki.tracing.buffers import psum as _psum
 from triptych.languages.nki.tracing.buffers import sbuf as _sbuf
@@ -129,6 +130,7 @@ def skip_middle_end_transformations(func: Kernel) -> Kernel:
     return func
 
 
+@also_called(factor="count")
 def multi_buffer(count: int) -> int:
     """A directive of loops, how many of its tiles there are at a time: nothing overlaps here."""
     return count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from triptych.languages.nki.isa_functions import PARTS
+from triptych.languages.nki.isa_functions import PARTS, enums
 from triptych.languages.nki.names import gather, missing_name
 
 # pyright: reportWildcardImportFromLibrary=false
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what `gather` finds there, for type checkers
     from triptych.languages.nki.isa_functions.vector import *  # noqa: F403
     from triptych.languages.nki.tracing.registers import *  # noqa: F403
 
+constants = enums
 globals().update(gather("nki.isa", *PARTS))
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # what `gather` finds there, for type checkers
     from triptych.languages.nki.language_functions.elementwise import *  # noqa: F403
     from triptych.languages.nki.language_functions.loops import *  # noqa: F403
     from triptych.languages.nki.language_functions.movement import *  # noqa: F403
+    from triptych.languages.nki.language_functions.objects import *  # noqa: F403
     from triptych.languages.nki.language_functions.programs import *  # noqa: F403
     from triptych.languages.nki.language_functions.random import *  # noqa: F403
     from triptych.languages.nki.language_functions.reductions import *  # noqa: F403

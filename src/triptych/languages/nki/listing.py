@@ -21,7 +21,8 @@ _NAMES: Mapping[str, str] = {
         tensor_scalar_reduce tensor_tensor tensor_tensor_scan topk unknown_engine vector_engine
     """,
     "nki.language": """
-        NkiTensor abs abs_max abs_min add affine_range all all_reduce arange arctan atomic_rmw average bfloat16
+        NKIObject NkiTensor abs abs_max abs_min add affine_range all all_reduce arange arctan atomic_rmw average
+        bfloat16
         bitwise_and bitwise_or bitwise_xor bool_ broadcast_to bypass ceil copy cos device_print divide dropout
         ds dynamic_range empty_like equal erf erf_dx exp expand_dims finfo float16 float32 float4_e2m1fn_x4
         float8_e4m3 float8_e4m3fn float8_e4m3fn_x4 float8_e5m2 float8_e5m2_x4 float8_e8m0fnu floor fmod
@@ -36,7 +37,7 @@ _NAMES: Mapping[str, str] = {
         trunc uint16 uint32 uint8 var where while_loop zeros zeros_like
     """,
     "nki": """
-        baremetal benchmark collectives isa jit language profile simulate typing
+        baremetal benchmark collectives dtype isa jit language profile simulate typing
     """,
     "nki.collectives": """
         ReplicaGroup all_gather all_gather_v all_reduce all_to_all all_to_all_v collective_permute

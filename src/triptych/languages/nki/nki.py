@@ -10,8 +10,9 @@ from triptych.languages.nki.launching.jit import baremetal, jit
 from triptych.languages.nki.launching.kernel import Kernel
 from triptych.languages.nki.launching.measuring import benchmark
 from triptych.languages.nki.names import missing_name
+from triptych.languages.nki.tracing import dtypes as dtype
 
-__all__ = ["baremetal", "benchmark", "collectives", "isa", "jit", "language", "profile", "simulate", "typing"]
+__all__ = ["baremetal", "benchmark", "collectives", "dtype", "isa", "jit", "language", "profile", "simulate", "typing"]
 
 profile = benchmark
 __version__ = "0.6.0"

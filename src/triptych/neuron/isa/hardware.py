@@ -20,10 +20,9 @@ class Space(Enum):
     ENGINE = "engine"
     """An engine's own registers: no memory, and no part of any capacity."""
 
-    @property
-    def on_chip(self) -> bool:
-        """Whether tensors there have partitions."""
-        return self is not Space.HBM
+    def __init__(self, name: str) -> None:
+        """Whether tensors there have partitions is asked for each of them, and kept."""
+        self.on_chip = name != "hbm"
 
 
 class Work(Enum):

@@ -5,6 +5,7 @@ A tile lives from the first instruction that names it to the last.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -77,15 +78,18 @@ class Tiles:
 def tiles_of(program: Sequence[Instruction], tensors: Sequence[Tensor]) -> dict[Space, Tiles]:
     """When each block of the tensors in SBUF and PSUM is named first and last."""
     found = {space: Tiles({}, {}) for space in (Space.SBUF, Space.PSUM)}
-    of_tensor = [found.get(one.space) for one in tensors]
+    by_space = {id(space): tiles for space, tiles in found.items()}
+    of_tensor = [by_space.get(id(one.space)) for one in tensors]
     whole = [[(at, 0)] if one.alias is None and one.blocks == 1 else None for at, one in enumerate(tensors)]
     for index, instruction in enumerate(program):
         for region in instruction.regions():
             tiles = of_tensor[region.tensor]
             if tiles is not None:
+                first, last = tiles.first, tiles.last
                 for part in whole[region.tensor] or parts_of(region, tensors):
-                    tiles.first.setdefault(part, index)
-                    tiles.last[part] = index
+                    if part not in last:
+                        first[part] = index
+                    last[part] = index
     for begin, end in loop_ends(program).items():
         local = first_local(program[begin])
         for tiles in found.values():
@@ -111,17 +115,18 @@ def parts_of(region: Region, tensors: Sequence[Tensor]) -> list[Part]:
 
 def peak_of(tiles: Tiles, tensors: Sequence[Tensor]) -> Peak:
     """The first of the fullest moments: tiles come where they are named first, and go behind where they are last."""
-    arriving: dict[int, list[Part]] = {}
-    leaving: dict[int, list[Part]] = {}
+    arriving: defaultdict[int, int] = defaultdict(int)
+    leaving: defaultdict[int, int] = defaultdict(int)
     for part, index in tiles.first.items():
-        arriving.setdefault(index, []).append(part)
-        leaving.setdefault(tiles.last[part], []).append(part)
+        size = block_bytes(tensors[part[0]])
+        arriving[index] += size
+        leaving[tiles.last[part]] += size
     total, most, at = 0, 0, 0
     left = sorted(leaving, reverse=True)
     for index in sorted(arriving):
         while left and left[-1] < index:
-            total -= sum(block_bytes(tensors[part[0]]) for part in leaving[left.pop()])
-        total += sum(block_bytes(tensors[part[0]]) for part in arriving[index])
+            total -= leaving[left.pop()]
+        total += arriving[index]
         if total > most:
             most, at = total, index
     live = (part for part, index in tiles.first.items() if index <= at <= tiles.last[part])

@@ -33,13 +33,16 @@ ENGINE = frozenset({Space.ENGINE})
 Attributes = Mapping[str, AttributeValue]
 """Values by name, as an instruction has them."""
 Meaning = Callable[["Values", Attributes], Mapping[str, NDArray[Any]]]
-"""Arrays of the inputs by operand name -> arrays of the outputs, which the machine rounds to their dtype and shape."""
+"""Arrays of the inputs by operand name -> arrays of the outputs, which the machine rounds to their dtype and shape.
+
+Masked elements of an output (`numpy.ma`) stay what they were.
+"""
 
 
 class Values:
     """The data of an instruction's operands: arrays shaped [partitions, …], immediates as float64 without axes."""
 
-    __slots__ = ("_by_name", "_dtypes", "_shapes", "notes", "others", "program")
+    __slots__ = ("_by_name", "_dtypes", "_shapes", "notes", "others", "program", "real")
 
     def __init__(
         self,
@@ -57,6 +60,8 @@ class Values:
         """Of a meeting the values of all programs that take part, this one's too."""
         self.notes: list[str] = []
         """What a meaning saw: indices that are outside of a tile."""
+        self.real: Values = self
+        """The values themselves where these are flags that say which of them are defined: of what selects elements."""
 
     def dtype(self, name: str) -> DType:
         """The dtype of an operand, an output too."""
@@ -267,6 +272,8 @@ class Subject:
 
     notices: list[Finding] | None = None
     """Collects what AWS's compiler refuses and its simulator does not; None: that is refused here too."""
+    splits: bool = False
+    """Whether the language splits instructions of more axes than the engines walk."""
 
     def breach(self, error: NkiError) -> None:
         """A rule of AWS's compiler that the data could be computed without.

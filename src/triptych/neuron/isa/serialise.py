@@ -22,8 +22,10 @@ from triptych.neuron.isa.trace import (
     Operand,
     Pattern,
     Region,
+    SharedAttributes,
     Tensor,
     Trace,
+    kind_of,
 )
 
 SCHEMA = "triptych.neuron-trace/1"
@@ -63,14 +65,31 @@ class _Texts:
         self._patterns: dict[Pattern, str] = {}
         self._attributes: dict[object, str] = {}
         self._tensors: dict[object, str] = {}
+        self._frames: dict[object, tuple[str, str]] = {}
         self._engines = {id(engine): _dumped(engine.value) for engine in Engine}
 
     def instruction(self, one: Instruction) -> str:
-        operands = ",".join([f'"{name}":{self._operand(operand)}' for name, operand in one.operands.items()])
+        key = (one.operation, id(one.engine), id(one.attributes), id(one.where))
+        frame = self._frames.get(key)
+        if frame is None:
+            frame = self._frame(one)
+            if type(one.attributes) is SharedAttributes:
+                self._frames[key] = frame
+        operands: list[str] = []
+        for name, operand in one.operands.items():
+            if type(operand) is Region and operand.dynamic is None and operand.pattern in self._patterns:
+                pattern = self._patterns[operand.pattern]
+                operands.append(f'"{name}":{{"tensor":{operand.tensor},"offset":{operand.offset},"pattern":{pattern}}}')
+            else:
+                operands.append(f'"{name}":{self._operand(operand)}')
+        begin, end = frame
+        return begin + ",".join(operands) + end
+
+    def _frame(self, one: Instruction) -> tuple[str, str]:
+        """What stands before and behind the operands."""
         file, line = _place(one.where, self._files)
         attributes = self._attribute_text(one.attributes)
-        engine = self._engines[id(one.engine)]
-        return f'["{one.operation}",{engine},{{{operands}}},{attributes},[{file},{line}]]'
+        return f'["{one.operation}",{self._engines[id(one.engine)]},{{', f"}},{attributes},[{file},{line}]]"
 
     def tensor(self, one: Tensor) -> str:
         """Its name before what tiles of a kind share; a tensor that says more is written alone."""
@@ -100,18 +119,11 @@ class _Texts:
 
     def _attribute_text(self, attributes: Mapping[str, AttributeValue]) -> str:
         values = attributes.values()
-        key = (*attributes, *values, *map(_kind_of, values))  # 1, 1.0 and True are written differently
+        key = (*attributes, *values, *map(kind_of, values))  # 1, 1.0 and True are written differently
         found = self._attributes.get(key)
         if found is None:
             found = self._attributes[key] = _dumped({name: _value(value) for name, value in attributes.items()})
         return found
-
-
-def _kind_of(value: AttributeValue) -> object:
-    """What tells values apart that are equal: their types, those of the parts of tuples, and the sign of a zero."""
-    if isinstance(value, tuple):
-        return tuple([_kind_of(part) for part in value])
-    return repr(value) if isinstance(value, float) else type(value)
 
 
 def from_json(text: str) -> Trace:

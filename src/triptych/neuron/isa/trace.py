@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from math import prod
 
 from triptych.core.dtypes import DType
@@ -17,6 +18,19 @@ Pattern = tuple[tuple[int, int], ...]
 """An access pattern, outermost axis first: (step in elements, count) an axis."""
 
 AttributeValue = None | bool | int | float | str | tuple["AttributeValue", ...]
+
+
+class SharedAttributes(dict[str, AttributeValue]):
+    """The attributes of many instructions, which are one object where they are equal; never changed, never dropped."""
+
+    __slots__ = ()
+
+
+def kind_of(value: AttributeValue) -> object:
+    """What tells values apart that are equal: their types, those of the parts of tuples, and the sign of a zero."""
+    if isinstance(value, tuple):
+        return tuple([kind_of(part) for part in value])
+    return repr(value) if isinstance(value, float) else type(value)
 
 
 @value
@@ -63,6 +77,11 @@ class Tensor:
         return self.free * self.dtype.bytes
 
 
+@lru_cache(4096)
+def _counts(pattern: Pattern) -> tuple[int, ...]:
+    return tuple(count for _, count in pattern)
+
+
 @value
 class Region:
     """Elements of a tensor: `offset` and steps count elements; on chip the first axis walks the partitions.
@@ -78,7 +97,7 @@ class Region:
     @property
     def shape(self) -> tuple[int, ...]:
         """The counts of all axes."""
-        return tuple(count for _, count in self.pattern)
+        return _counts(self.pattern)
 
     @property
     def size(self) -> int:

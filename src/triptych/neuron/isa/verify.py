@@ -14,7 +14,7 @@ from triptych.core.launches import Finding
 from triptych.neuron.isa.dynamic import check_dynamic, statically
 from triptych.neuron.isa.hardware import Hardware, Space
 from triptych.neuron.isa.row import ROWS, OperandRule, Row, Subject
-from triptych.neuron.isa.trace import Instruction, Pattern, Region, Tensor
+from triptych.neuron.isa.trace import Instruction, Pattern, Region, SharedAttributes, Tensor
 
 
 def find_row(instruction: Instruction) -> Row:
@@ -35,10 +35,13 @@ def verify(
     hardware: Hardware,
     generation: str,
     notices: list[Finding] | None = None,
+    *,
+    splits: bool = False,
 ) -> None:
     """Check operands, engine, spaces, bounds, partitions, and the row's own rules.
 
     `notices` collects what AWS's compiler refuses and its simulator does not; None: it is refused.
+    `splits`: an instruction may have more axes than the engines walk, as the language splits it.
 
     Raises:
         NkiLimitError: for a size or a place that the hardware does not have.
@@ -46,7 +49,7 @@ def verify(
         UnknownName: for an instruction, operand, attribute or operation that there is not.
         TypeError: for an attribute of a type that no language records.
     """
-    subject = Subject(instruction, find_row(instruction), tensors, hardware, generation, notices)
+    subject = Subject(instruction, find_row(instruction), tensors, hardware, generation, notices, splits)
     _check_names(subject)
     _check_attributes(subject)
     for rule in subject.row.operands:
@@ -57,13 +60,23 @@ def verify(
         check(subject)
 
 
+_MOST_SEEN = 1 << 12
+
+
 class Verifier:
     """Verifies the instructions of a trace; those that are like one before, but for where their tiles lie, at once."""
 
     def __init__(
-        self, tensors: Sequence[Tensor], hardware: Hardware, generation: str, notices: list[Finding] | None = None
+        self,
+        tensors: Sequence[Tensor],
+        hardware: Hardware,
+        generation: str,
+        notices: list[Finding] | None = None,
+        *,
+        splits: bool = False,
     ) -> None:
-        """`tensors` may grow and change; `notices` as those of `verify`."""
+        """`tensors` may grow and change; `notices` and `splits` as those of `verify`."""
+        self._splits = splits
         self._tensors = tensors
         self._hardware = hardware
         self._generation = generation
@@ -72,6 +85,8 @@ class Verifier:
         self._kinds: dict[int, tuple[Tensor, _Kind]] = {}
         self._by_facts: dict[object, _Kind] = {}
         self._patterns: dict[Pattern, _Walked] = {}
+        self._seen: dict[int, tuple[Pattern, _Walked]] = {}
+        """The same by the identity of a pattern: a language makes those of many instructions once."""
 
     def verify(self, instruction: Instruction) -> None:
         """As `verify` does.
@@ -85,38 +100,49 @@ class Verifier:
         if signature in self._known:
             return
         told = len(self._notices or ())
-        verify(instruction, self._tensors, self._hardware, self._generation, self._notices)
+        verify(instruction, self._tensors, self._hardware, self._generation, self._notices, splits=self._splits)
         if signature is not None and len(self._notices or ()) == told:
             self._known.add(signature)
 
     def _signature(self, instruction: Instruction) -> object:
         """All that the rules look at; None where a place is known later, or lies outside of its tensor."""
         attributes, tensors = instruction.attributes, self._tensors
-        found: list[object] = [instruction.operation, id(instruction.engine), *attributes, *attributes.values()]
-        found += map(type, attributes.values())  # to the rules, True is not 1
+        found: list[object] = [instruction.operation, id(instruction.engine)]
+        if type(attributes) is SharedAttributes:
+            found.append(id(attributes))
+        else:
+            found += (*attributes, *attributes.values(), *map(type, attributes.values()))  # to the rules, True is not 1
         for name, operand in instruction.operands.items():
-            if not isinstance(operand, Region):
+            if type(operand) is not Region:
                 found += (name, operand)
                 continue
-            at = operand.tensor
+            at, pattern, column = operand.tensor, operand.pattern, operand.offset
             if operand.dynamic is not None or not 0 <= at < len(tensors):
                 return None
-            kind, walked = self._kind(at, tensors[at]), self._patterns.get(operand.pattern)
-            if walked is None:
-                walked = self._patterns[operand.pattern] = _Walked.of(operand.pattern)
-            row, column, reach = 0, operand.offset, walked.whole
+            declared = self._kinds.get(at)
+            kind = declared[1] if declared is not None and declared[0] is tensors[at] else self._kind(at, tensors[at])
+            seen = self._seen.get(id(pattern))
+            walked = seen[1] if seen is not None and seen[0] is pattern else self._walked(pattern)
             if kind.on_chip:
                 row, column = divmod(column, kind.free)
-                reach = walked.inner
-            if column + reach[0] < 0 or column + reach[1] >= kind.free:
+                low, high = walked.inner
+                found += (name, id(walked), id(kind), row, column if kind.has_banks else 0)
+            else:
+                low, high = walked.whole
+                found += (name, id(walked), id(kind))
+            if column + low < 0 or column + high >= kind.free:
                 return None
-            found += (name, id(walked), id(kind), row, column if kind.has_banks else 0)
         return tuple(found)
 
+    def _walked(self, pattern: Pattern) -> _Walked:
+        walked = self._patterns.get(pattern)
+        if walked is None:
+            walked = self._patterns[pattern] = _Walked.of(pattern)
+        if len(self._seen) < _MOST_SEEN:
+            self._seen[id(pattern)] = (pattern, walked)
+        return walked
+
     def _kind(self, at: int, tensor: Tensor) -> _Kind:
-        known = self._kinds.get(at)
-        if known is not None and known[0] is tensor:
-            return known[1]
         facts = (id(tensor.space), tensor.dtype.name, tensor.partitions, tensor.free, tensor.start, tensor.shared)
         kind = self._by_facts.get(facts)
         if kind is None:
@@ -258,7 +284,7 @@ def _check_tile(subject: Subject, rule: OperandRule, region: Region) -> None:
 
 def _check_free_axes(subject: Subject, name: str, region: Region) -> None:
     axes = merged_axes(region.pattern[1:])
-    if axes > subject.hardware.free_axes:
+    if axes > subject.hardware.free_axes and not subject.splits:
         raise subject.exceed(
             f"{subject.describe(name)} is walked along {axes} free axes; the limit is {subject.hardware.free_axes}"
         )

@@ -4,35 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from triptych.core.dtypes import DType
 from triptych.neuron.isa.hardware import Space
-from triptych.neuron.isa.trace import Region, Tensor
+from triptych.neuron.isa.trace import Pattern, Region, Tensor
 
 Bytes = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
 
 # What memory that nobody wrote holds: NaN where there is one, else a number that is seldom right.
 _UNDEFINED_INTEGER = 4
 
 
-@dataclass(slots=True)
 class Shadow:
     """Which bytes of an HBM storage were loaded (0 or 1) and stored (0, or 1 + the program that did it last)."""
 
-    loads: Bytes
-    stores: NDArray[np.unsignedinteger]
+    __slots__ = ("_loads", "_size", "_stamp", "_stores")
 
-    @classmethod
-    def of(cls, size: int, programs: int) -> Shadow:
+    def __init__(self, size: int, programs: int) -> None:
         """The shadow of `size` bytes that none of so many programs has touched."""
-        return cls(np.zeros(size, np.uint8), np.zeros(size, np.min_scalar_type(programs + 1)))
+        self._size = size
+        self._stamp = np.min_scalar_type(programs + 1)
+        self._loads: Bytes | None = None
+        self._stores: NDArray[np.unsignedinteger] | None = None
+
+    @property
+    def loads(self) -> Bytes:
+        """By byte."""
+        if self._loads is None:
+            self._loads = np.zeros(self._size, np.uint8)
+        return self._loads
+
+    @property
+    def stores(self) -> NDArray[np.unsignedinteger]:
+        """By byte."""
+        if self._stores is None:
+            self._stores = np.zeros(self._size, self._stamp)
+        return self._stores
+
+    @property
+    def loaded_bytes(self) -> int:
+        """How many were loaded."""
+        return 0 if self._loads is None else int(np.count_nonzero(self._loads))
+
+    @property
+    def stored_bytes(self) -> int:
+        """How many were stored."""
+        return 0 if self._stores is None else int(np.count_nonzero(self._stores))
+
+    def touched(self) -> tuple[Flags, Flags]:
+        """Which bytes were loaded, and which stored."""
+        return self.loads != 0, self.stores != 0
 
     def synchronise(self) -> None:
         """The programs met: what was stored before is no race with what comes."""
-        self.stores[self.stores != 0] = np.iinfo(self.stores.dtype).max
+        if self._stores is not None:
+            self._stores[self._stores != 0] = np.iinfo(self._stores.dtype).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +93,30 @@ Place = Region | Scattered
 """Where the elements of an operand lie once its indices are known."""
 
 
+@lru_cache(4096)
+def _strides(pattern: Pattern, item: int) -> tuple[int, ...]:
+    """The bytes from element to element along each axis."""
+    return tuple(step * item for step, _ in pattern)
+
+
+@lru_cache(4096)
+def _dense_elements(pattern: Pattern) -> int:
+    """How many elements a pattern visits, where it visits each once and they are neighbours from its offset on; else 0.
+
+    Their order does not matter.
+    """
+    elements = 1
+    for step, count in sorted(axis for axis in pattern if axis[1] != 1):
+        if step != elements:
+            return 0
+        elements *= count
+    return elements
+
+
 def _strided(data: NDArray[Any], base: int, place: Region, width: int) -> NDArray[Any]:
     """The `width` items of each element of a region of one-dimensional data, along a last axis."""
     item = data.itemsize
-    strides = (*(step * width * item for step, _ in place.pattern), item)
+    strides = (*_strides(place.pattern, width * item), item)
     offset = (base + place.offset * width) * item
     return np.ndarray((*place.shape, width), data.dtype, buffer=data, offset=offset, strides=strides)
 
@@ -90,14 +142,50 @@ def put(data: NDArray[Any], base: int, place: Place, width: int, items: object) 
 
 @dataclass(slots=True)
 class Marks:
+    """A mark for each of `count` units of bytes: one for all while they are the same, an array once they differ."""
+
+    count: int
+    same: bool
+    """What all are, where there is no array."""
+    each: Flags | None = None
+
+    def of(self, place: Place, width: int) -> Flags | bool:
+        """Whether all `width` marks of each element of a place are set: an array of its own, or one for all."""
+        if self.each is None:
+            return self.same
+        flags = np.asarray(taken(self.each, 0, place, width).all(axis=-1))
+        return True if flags.all() else flags
+
+    def set_all(self, now: bool) -> None:
+        """They are the same from now on."""
+        self.same, self.each = now, None
+
+    def set(self, place: Place, width: int, now: Flags | bool) -> None:
+        """The `width` marks of each element of a place are set, or not, or as an array of its shape says."""
+        if self.each is None:
+            if now is self.same:
+                return
+            self.each = np.full(self.count, self.same)
+        put(self.each, 0, place, width, now if isinstance(now, bool) else now.reshape(*place.shape, 1))
+
+
+@dataclass(slots=True)
+class Known:
     """What is known of the bytes of a storage, a mark for every `unit` bytes; views in other dtypes share it."""
 
     unit: int
-    count: int
-    defined: NDArray[np.bool_] | None = None
-    """Which were written; None once all of them are."""
-    accumulating: NDArray[np.bool_] | None = None
+    defined: Marks
+    """Which were written."""
+    accumulating: Marks
     """PSUM: which a matmul wrote last, so that the next one adds."""
+    blank: DType | None = None
+    """The dtype of what is still to be put where nobody has written: nobody has looked at any of the bytes."""
+
+    @classmethod
+    def of(cls, size: int, unit: int, *, defined: bool, blank: DType | None = None) -> Known:
+        """Of `size` bytes, all of them written or none."""
+        count = size // unit
+        return cls(unit, Marks(count, defined), Marks(count, same=False), blank)
 
 
 @dataclass(slots=True)
@@ -106,64 +194,91 @@ class Buffer:
 
     tensor: Tensor
     data: Bytes
-    marks: Marks
+    known: Known
     base: int = 0
     shadow: Shadow | None = None
     writable: bool = True
 
     @property
     def _units(self) -> int:
-        return self.tensor.dtype.bytes // self.marks.unit
+        return self.tensor.dtype.bytes // self.known.unit
 
     def _elements(self) -> NDArray[Any]:
         return np.ndarray((self.tensor.size,), self.tensor.dtype.stored, buffer=self.data, offset=self.base)
 
+    def _view(self, place: Region) -> NDArray[Any]:
+        """The elements of a region; numpy checks the bounds."""
+        dtype = self.tensor.dtype.stored
+        item = dtype.itemsize
+        offset = self.base + place.offset * item
+        return np.ndarray(place.shape, dtype, buffer=self.data, offset=offset, strides=_strides(place.pattern, item))
+
+    def covered(self, place: Place) -> bool:
+        """Whether a place is all of the tensor, each element once."""
+        return isinstance(place, Region) and not place.offset and _dense_elements(place.pattern) == self.tensor.size
+
     def read(self, place: Place) -> NDArray[Any]:
         """The elements of a place: a view of them where they lie at equal steps."""
-        return taken(self._elements(), 0, place, 1)[..., 0]
+        if self.known.blank is not None:
+            self._fill(self.known.blank)
+        return self._view(place) if isinstance(place, Region) else taken(self._elements(), 0, place, 1)[..., 0]
 
     def write(self, place: Place, values: NDArray[Any]) -> None:
         """Elements of the tensor's dtype."""
-        put(self._elements(), 0, place, 1, np.broadcast_to(values, place.shape)[..., np.newaxis])
+        if self.known.blank is not None:
+            if self.covered(place):
+                self.known.blank = None
+            else:
+                self._fill(self.known.blank)
+        if isinstance(place, Region):
+            self._view(place)[...] = values
+        else:
+            put(self._elements(), 0, place, 1, np.broadcast_to(values, place.shape)[..., np.newaxis])
 
-    def defined_view(self, place: Place) -> NDArray[np.bool_] | None:
+    def _fill(self, dtype: DType) -> None:
+        """What memory holds that nobody has written."""
+        self.data.view(dtype.stored)[...] = np.nan if dtype.is_float else _UNDEFINED_INTEGER
+        self.known.blank = None
+
+    def defined_flags(self, place: Place) -> Flags | bool:
+        """Which elements of a place were written; one for all where they are the same."""
+        marks = self.known.defined
+        flags = marks.of(place, self._units)
+        if flags is True and marks.each is not None and self.covered(place):
+            marks.set_all(True)
+        return flags
+
+    def defined_view(self, place: Place) -> Flags | None:
         """Which elements of a place were written; None where all were."""
-        if self.marks.defined is None:
+        flags = self.defined_flags(place)
+        if flags is True:
             return None
-        flags = np.asarray(taken(self.marks.defined, 0, place, self._units).all(axis=-1))
-        return None if flags.all() else flags
+        return flags if isinstance(flags, np.ndarray) else np.zeros(place.shape, np.bool_)
 
-    def mark_defined(self, place: Place, flags: NDArray[np.bool_] | None) -> None:
+    def mark_defined(self, place: Place, flags: Flags | None) -> None:
         """The place was written; `flags` says which of its elements got a defined value (None: all)."""
-        marks = self.marks
-        if marks.defined is None:
-            if flags is None:
-                return
-            marks.defined = np.ones(marks.count, np.bool_)
-        put(marks.defined, 0, place, self._units, True if flags is None else flags.reshape(*place.shape, 1))
-        if flags is None and place.size >= self.tensor.size and marks.defined.all():  # a step of 0 repeats elements
-            marks.defined = None
+        if flags is None and self.covered(place):
+            self.known.defined.set_all(True)
+        else:
+            self.known.defined.set(place, self._units, True if flags is None else flags)
 
     def undefined_elements(self) -> int:
         """How many of its elements have no defined value."""
-        defined = self.marks.defined
-        if defined is None:
-            return 0
-        return int(np.count_nonzero(~defined.reshape(-1, self._units).all(axis=1)))
+        defined = self.known.defined
+        if defined.each is None:
+            return 0 if defined.same else self.tensor.size
+        return int(np.count_nonzero(~defined.each.reshape(-1, self._units).all(axis=1)))
 
-    def accumulating_view(self, place: Place) -> NDArray[np.bool_]:
-        """Which elements of a place in PSUM a matmul wrote last."""
-        if self.marks.accumulating is None:
-            self.marks.accumulating = np.zeros(self.marks.count, np.bool_)
-        return np.asarray(taken(self.marks.accumulating, 0, place, self._units).all(axis=-1))
+    def accumulating_view(self, place: Place) -> Flags | bool:
+        """Which elements of a place in PSUM a matmul wrote last; one for all where they are the same."""
+        return self.known.accumulating.of(place, self._units)
 
     def mark_accumulating(self, place: Place, now: bool) -> None:
         """A matmul wrote the place, or something else did."""
-        if self.marks.accumulating is None:
-            if not now:
-                return
-            self.marks.accumulating = np.zeros(self.marks.count, np.bool_)
-        put(self.marks.accumulating, 0, place, self._units, now)
+        if self.covered(place):
+            self.known.accumulating.set_all(now)
+        else:
+            self.known.accumulating.set(place, self._units, now)
 
     def stamp_load(self, place: Place) -> None:
         """HBM: the bytes of a place were loaded."""
@@ -182,7 +297,7 @@ class Buffer:
 
     def alias(self, tensor: Tensor) -> Buffer:
         """The same bytes as another tensor, in another dtype."""
-        return Buffer(tensor, self.data, self.marks, self.base, self.shadow, self.writable)
+        return Buffer(tensor, self.data, self.known, self.base, self.shadow, self.writable)
 
 
 def units(tensors: Sequence[Tensor]) -> Mapping[int, int]:
@@ -197,13 +312,9 @@ def units(tensors: Sequence[Tensor]) -> Mapping[int, int]:
 
 def new_buffer(tensor: Tensor, programs: int, unit: int | None = None) -> Buffer:
     """Memory for a tensor that no argument provides, in a grid of `programs`: undefined, or zero where it says so."""
-    values = np.empty(tensor.size, tensor.dtype.stored)
-    if tensor.zeroed:
-        values[...] = 0
-    else:
-        values[...] = np.nan if tensor.dtype.is_float else _UNDEFINED_INTEGER
-    marks = Marks(unit or tensor.dtype.bytes, values.nbytes // (unit or tensor.dtype.bytes))
-    if not tensor.zeroed:
-        marks.defined = np.zeros(marks.count, np.bool_)
-    shadow = Shadow.of(values.nbytes, programs) if tensor.space is Space.HBM else None
-    return Buffer(tensor, values.view(np.uint8), marks, shadow=shadow)
+    item, size = tensor.dtype.bytes, tensor.size * tensor.dtype.bytes
+    data = np.zeros(size, np.uint8) if tensor.zeroed else np.empty(size, np.uint8)
+    blank = None if tensor.zeroed else tensor.dtype
+    known = Known.of(size, unit or item, defined=tensor.zeroed, blank=blank)
+    shadow = Shadow(size, programs) if tensor.space is Space.HBM else None
+    return Buffer(tensor, data, known, shadow=shadow)

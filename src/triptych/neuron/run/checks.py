@@ -59,9 +59,9 @@ def racecheck(
         findings.add(RACECHECK, message, instruction.where)
 
 
-def psumcheck(findings: Findings, instruction: Instruction, buffer: Buffer, place: Place, flags: Flags) -> None:
+def psumcheck(findings: Findings, instruction: Instruction, buffer: Buffer, place: Place, flags: Flags | bool) -> None:
     """A product on its way to PSUM; `flags` mark the elements that products before it have written."""
-    if flags.all() or not findings.wants(PSUMCHECK):
+    if flags is True or not findings.wants(PSUMCHECK):
         return
     asked = instruction.attributes.get("accumulate")
     name = buffer.tensor.name
@@ -73,16 +73,16 @@ def psumcheck(findings: Findings, instruction: Instruction, buffer: Buffer, plac
         findings.add(PSUMCHECK, message, instruction.where)
 
 
-def _holds_numbers(buffer: Buffer, place: Place, flags: Flags) -> bool:
+def _holds_numbers(buffer: Buffer, place: Place, flags: Flags | bool) -> bool:
     """Whether an engine other than the Tensor engine has put something other than zeros there."""
-    defined = buffer.defined_view(place)
-    known = np.ones(place.shape, np.bool_) if defined is None else defined
-    return bool(np.any(known & ~flags & (buffer.read(place) != 0)))
+    defined = buffer.defined_flags(place)
+    return defined is not False and bool(np.any(defined & np.logical_not(flags) & (buffer.read(place) != 0)))
 
 
 def rangecheck(findings: Findings, instruction: Instruction, inputs: Values) -> None:
     """An instruction about to run; its function's arguments may be outside what the Scalar engine approximates."""
-    function = FUNCTIONS.get(str(instruction.attributes.get("function")))
+    name = instruction.attributes.get("function")
+    function = None if name is None else FUNCTIONS.get(str(name))
     if function is None or function.valid is None or "imm0" in inputs or not findings.wants(RANGECHECK):
         return
     data = np.abs(argument(inputs))

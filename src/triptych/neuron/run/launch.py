@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -23,9 +24,10 @@ from triptych.neuron.isa.occupancy import peak_of, tiles_of
 from triptych.neuron.isa.serialise import from_json
 from triptych.neuron.isa.trace import Tensor, Trace
 from triptych.neuron.isa.verify import Verifier
-from triptych.neuron.run.buffers import Buffer, Marks, Shadow, new_buffer, units
+from triptych.neuron.run.buffers import Buffer, Known, Shadow, new_buffer, units
 from triptych.neuron.run.checks import outputcheck, timecheck
 from triptych.neuron.run.findings import Findings
+from triptych.neuron.run.kinds import Kind, kinds_of
 from triptych.neuron.run.meetings import run_programs
 from triptych.neuron.run.program import ProgramRun
 from triptych.neuron.run.tally import Tally
@@ -49,7 +51,8 @@ def run_launch(
         LaunchError: where the grid is not the trace's, or the launch has blocks, clusters or shared memory.
         PlanError: where the program is no trace.
     """
-    trace, limits = load_trace(program)
+    loaded = _loaded_program(program)
+    trace = loaded.trace
     if launch.grid != full_grid(trace.grid):
         raise LaunchError(f"the trace was made for the grid {full_grid(trace.grid)}; the launch has {launch.grid}")
     if launch.shape != LaunchShape(launch.grid):
@@ -57,7 +60,7 @@ def run_launch(
     shared = _bind_arguments(trace, launch.arguments, memory)
     tally, findings = Tally(), Findings(checks, trace.notices)
     with np.errstate(all="ignore"):
-        runs = [ProgramRun(trace, index, limits, shared, tally, findings) for index in range(len(trace.programs))]
+        runs = [ProgramRun(trace, index, kinds, shared, tally, findings) for index, kinds in enumerate(loaded.kinds)]
         try:
             run_programs(runs, trace.kernel, lambda: _synchronise(shared))
         finally:
@@ -77,7 +80,7 @@ def _touched(launch: Launch, trace: Trace, shared: Mapping[int, Buffer]) -> tupl
         shadow = shared[index].shadow
         assert isinstance(argument, Handle)
         assert shadow is not None
-        found[argument.storage] = Touched(argument.storage, 1, shadow.loads != 0, shadow.stores != 0)
+        found[argument.storage] = Touched(argument.storage, 1, *shadow.touched())
     return tuple(found.values())
 
 
@@ -99,20 +102,34 @@ def full_grid(grid: tuple[int, ...]) -> tuple[int, int, int]:
     return padded[0], padded[1], prod(grid[2:])
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A verified trace, the limits of its target, and the kind of each instruction of its programs."""
+
+    trace: Trace
+    limits: Hardware
+    kinds: tuple[tuple[Kind, ...], ...]
+
+
 def load_trace(program: Program) -> tuple[Trace, Hardware]:
     """The verified trace of a program, and the limits of its target."""
+    loaded = _loaded_program(program)
+    return loaded.trace, loaded.limits
+
+
+def _loaded_program(program: Program) -> _Loaded:
     if program.machine != "neuron":
         raise PlanError(f"a program for the machine '{program.machine}' was given to the Neuron machine")
     return _load(program.text, program.target)
 
 
 @lru_cache(_CACHED_TRACES)
-def _load(text: str, target: str) -> tuple[Trace, Hardware]:
+def _load(text: str, target: str) -> _Loaded:
     with uncollected():
         return _loaded(text, target)
 
 
-def _loaded(text: str, target: str) -> tuple[Trace, Hardware]:
+def _loaded(text: str, target: str) -> _Loaded:
     trace, limits = from_json(text), hardware(target)
     if hardware(trace.target) is not limits:
         raise PlanError(f"a trace for {trace.target} in a program for {target}")
@@ -126,9 +143,10 @@ def _loaded(text: str, target: str) -> tuple[Trace, Hardware]:
             for instruction in program:
                 verifier.verify(instruction)
             verify_capacity(program, trace.tensors, limits, trace.generation, notices)
+        kinds = tuple(kinds_of(program, trace.tensors, limits) for program in trace.programs)
     except (AssertionError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise PlanError(f"a damaged Neuron trace: {type(error).__name__}: {error}") from error
-    return trace, limits
+    return _Loaded(trace, limits, kinds)
 
 
 def _check_tensors(trace: Trace, limits: Hardware) -> None:
@@ -174,7 +192,7 @@ def _bind_arguments(trace: Trace, arguments: tuple[Argument, ...], memory: Memor
     for index, argument in zip(trace.arguments, arguments, strict=True):
         if not isinstance(argument, Handle):
             raise ArgumentError(f"argument `{trace.tensors[index].name}` of {trace.kernel} must be a tensor")
-        shadow = shadows.setdefault(argument.storage, Shadow.of(argument.storage.size, programs))
+        shadow = shadows.setdefault(argument.storage, Shadow(argument.storage.size, programs))
         buffers[index] = _bind(trace.tensors[index], argument, memory, shadow, unit.get(index))
     for index, tensor in enumerate(trace.tensors):
         if tensor.shared and index not in buffers:
@@ -197,10 +215,8 @@ def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow, unit: 
     base = handle.offset - tensor.origin * item
     if data is None or base < 0 or base + tensor.size * item > len(data):
         raise ArgumentError(f"argument `{tensor.name}` does not lie within its storage '{handle.storage.name}'")
-    marks = Marks(unit or item, tensor.size * item // (unit or item))
-    if tensor.shared:
-        marks.defined = np.zeros(marks.count, np.bool_)
-    return Buffer(tensor, data, marks, base, shadow, bool(data.flags.writeable))
+    known = Known.of(tensor.size * item, unit or item, defined=not tensor.shared)
+    return Buffer(tensor, data, known, base, shadow, bool(data.flags.writeable))
 
 
 def _launch_counters(trace: Trace, shared: Mapping[int, Buffer]) -> dict[str, int]:
@@ -211,8 +227,8 @@ def _launch_counters(trace: Trace, shared: Mapping[int, Buffer]) -> dict[str, in
         for space in (Space.SBUF, Space.PSUM)
     }
     return {
-        "hbm.load.compulsory_bytes": sum(int(np.count_nonzero(shadow.loads)) for shadow in shadows.values()),
-        "hbm.store.compulsory_bytes": sum(int(np.count_nonzero(shadow.stores)) for shadow in shadows.values()),
+        "hbm.load.compulsory_bytes": sum(shadow.loaded_bytes for shadow in shadows.values()),
+        "hbm.store.compulsory_bytes": sum(shadow.stored_bytes for shadow in shadows.values()),
         "sbuf.peak_bytes": peaks[Space.SBUF],
         "psum.peak_bytes": peaks[Space.PSUM],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,17 +14,17 @@ from triptych.core.dtypes import DType
 from triptych.core.errors import BudgetExceeded, MemoryFault
 from triptych.core.memory_access import MemoryAccess
 from triptych.core.settings import settings
-from triptych.neuron.isa.alu import gives_bits
 from triptych.neuron.isa.casts import convert
-from triptych.neuron.isa.hardware import Hardware, Space
+from triptych.neuron.isa.hardware import Space
 from triptych.neuron.isa.loops import loop_ends
 from triptych.neuron.isa.occupancy import lifetimes, roots
-from triptych.neuron.isa.row import ROWS, Effect, Row, Values
-from triptych.neuron.isa.trace import Instruction, Region, Trace
+from triptych.neuron.isa.row import Effect, Row, Values
+from triptych.neuron.isa.trace import Dynamic, Instruction, Region, Trace
 from triptych.neuron.run.buffers import Buffer, Place, Scattered, new_buffer, units
 from triptych.neuron.run.checks import indexcheck, initcheck, notecheck, psumcheck, racecheck, rangecheck
 from triptych.neuron.run.definedness import Flags, Given, flags_of_meeting, propagate
 from triptych.neuron.run.findings import Findings
+from triptych.neuron.run.kinds import Kind
 from triptych.neuron.run.places import place_of
 from triptych.neuron.run.tally import Tally
 
@@ -42,11 +43,12 @@ class Meeting:
 class Inputs:
     """What an instruction reads, and where what it writes lies."""
 
+    shapes: Mapping[str, tuple[int, ...]]
+    dtypes: Mapping[str, DType]
     values: dict[str, NDArray[Any] | float]
     flags: dict[str, Flags | None]
-    shapes: dict[str, tuple[int, ...]]
-    dtypes: dict[str, DType]
     places: dict[str, Place]
+    buffers: dict[str, Buffer]
 
 
 class ProgramRun:
@@ -56,15 +58,15 @@ class ProgramRun:
         self,
         trace: Trace,
         index: int,
-        hardware: Hardware,
+        kinds: Sequence[Kind],
         shared: Mapping[int, Buffer],
         tally: Tally,
         findings: Findings,
     ) -> None:
-        """Ready to run program `index` of the grid."""
+        """Ready to run program `index` of the grid, whose instructions have these kinds."""
         self._trace = trace
         self._program = index
-        self._hardware = hardware
+        self._kinds = kinds
         self._buffers = dict(shared)
         states = {at for at, one in enumerate(trace.tensors) if one.space is Space.ENGINE and one.zeroed}
         self._kept = frozenset(shared) | states
@@ -83,27 +85,37 @@ class ProgramRun:
         Yields where it waits for other programs, and goes on with what all of them brought.
         """
         program = self._trace.programs[self._program]
-        rooted = roots(self._trace.tensors, program)
-        last, ends = lifetimes(rooted).last, loop_ends(program)
+        dropped, ends = self._dropped(program), loop_ends(program)
         begins = {end: begin for begin, end in ends.items()}
         steps: list[int] = []
         at = 0
         while at < len(program):
             instruction = program[at]
             steps.append(at)
-            row = ROWS[instruction.operation]
+            kind = self._kinds[at]
             following = at + 1
-            if row.effect in _LOOPS:
-                following = self._loop(instruction, row, at, ends, begins)
+            effect = kind.row.effect
+            if effect is Effect.COMPUTE:
+                self._compute(instruction, kind)
+            elif effect in _LOOPS:
+                following = self._loop(instruction, kind.row, at, ends, begins)
             else:
-                yield from self._step(instruction, row)
-            self._tally.add(instruction, self._trace.tensors, self._hardware)
-            for region in rooted[at].regions():
-                if last[region.tensor] == at and region.tensor not in self._kept:
-                    self._buffers.pop(region.tensor, None)
+                yield from self._step(instruction, kind)
+            self._tally.add(instruction.where, kind.counts)
+            for tensor in dropped.get(at, ()):
+                self._buffers.pop(tensor, None)
             at = following
         if ends:
             self.steps = tuple(steps)
+
+    def _dropped(self, program: Sequence[Instruction]) -> Mapping[int, Sequence[int]]:
+        """The tensors that nothing names behind an instruction that does, by its index."""
+        rooted = roots(self._trace.tensors, program)
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for tensor, at in lifetimes(rooted).last.items():
+            if tensor not in self._kept and any(region.tensor == tensor for region in rooted[at].regions()):
+                found[at].append(tensor)
+        return found
 
     def _loop(
         self, instruction: Instruction, row: Row, at: int, ends: Mapping[int, int], begins: Mapping[int, int]
@@ -153,104 +165,142 @@ class ProgramRun:
             self._buffers[root] = found
         return found if tensor.alias is None else found.alias(tensor)
 
-    def _place(self, instruction: Instruction, region: Region, *, stores: bool) -> Place:
-        if region.dynamic is None:
-            return region
-        index = self._buffer(region.dynamic.index)
-        if index.defined_view(region.dynamic.index) is not None:
+    def _place(self, instruction: Instruction, region: Region, dynamic: Dynamic, *, stores: bool) -> Place:
+        index = self._buffer(dynamic.index)
+        if index.defined_view(dynamic.index) is not None:
             indexcheck(self._findings, instruction, index.tensor.name)
-        indices = index.read(region.dynamic.index).astype(np.int64)
+        indices = index.read(dynamic.index).astype(np.int64)
         tensor = self._trace.tensors[region.tensor]
         return place_of(region, indices, instruction, tensor, self._trace.kernel, stores=stores)
 
-    def _inputs(self, instruction: Instruction, row: Row) -> Inputs:
-        inputs = Inputs({}, {}, {}, {}, {})
-        for rule in row.operands:
-            operand = instruction.operands.get(rule.name)
+    def _inputs(self, instruction: Instruction, kind: Kind) -> Inputs:
+        inputs = Inputs(kind.shapes, kind.dtypes, {}, {}, {}, {})
+        operands = instruction.operands
+        for rule in kind.row.operands:
+            name = rule.name
+            operand = operands.get(name)
             if isinstance(operand, Region):
-                buffer = self._buffer(operand)
-                place = self._place(instruction, operand, stores=rule.written)
-                inputs.shapes[rule.name], inputs.places[rule.name] = operand.shape, place
-                inputs.dtypes[rule.name] = buffer.tensor.dtype
+                buffer = inputs.buffers[name] = self._buffer(operand)
+                place: Place = operand
+                if operand.dynamic is not None:
+                    place = self._place(instruction, operand, operand.dynamic, stores=rule.written)
+                inputs.places[name] = place
                 if rule.read:
-                    self._load(instruction, buffer, place)
-                    inputs.values[rule.name] = buffer.read(place)
-                    inputs.flags[rule.name] = buffer.defined_view(place)
+                    if buffer.shadow is not None:
+                        self._load(instruction, buffer, place)
+                    inputs.values[name] = buffer.read(place)
+                    inputs.flags[name] = buffer.defined_view(place)
             elif operand is not None:
-                inputs.values[rule.name] = operand
+                inputs.values[name] = operand
         return inputs
 
-    def _step(self, instruction: Instruction, row: Row) -> Generator[Meeting, Sequence[Meeting]]:
-        inputs = self._inputs(instruction, row)
+    def _compute(self, instruction: Instruction, kind: Kind) -> None:
+        """Execute an instruction whose meaning is all that there is to it."""
+        inputs = self._inputs(instruction, kind)
         values = self._values(inputs.values, inputs)
+        row, attributes = kind.row, instruction.attributes
         rangecheck(self._findings, instruction, values)
-        if row.effect is Effect.MEET:
-            met = yield Meeting(
-                instruction, values, self._values(flags_of_meeting(inputs.flags, inputs.shapes), inputs)
-            )
-            values.others = [one.values for one in met]
-            results = row.meaning(values, instruction.attributes)
-            defined = self._defined_by_meeting(instruction, row, inputs, met, list(results))
-        else:
-            results = row.meaning(values, instruction.attributes)
-            wanted = [name for name in results if name in inputs.shapes]  # nobody asked for the others
+        results = row.meaning(values, attributes)
+        if values.notes:
+            notecheck(self._findings, instruction, values.notes)
+        wanted = [name for name in results if name in inputs.places]  # nobody asked for the others
+        defined: dict[str, Flags | None] = dict.fromkeys(wanted)
+        if any(flags is not None for flags in inputs.flags.values()):
             # Before the first is written: an output may lie where an input does.
             given = Given(inputs.values, inputs.flags, inputs.shapes, inputs.dtypes)
-            defined = {name: propagate(row, instruction.attributes, given, name) for name in wanted}
-            notecheck(self._findings, instruction, values.notes)
-        if row.effect is Effect.PRINT:
-            shown = np.array2string(values["tensor"], threshold=1 << 16)
+            defined = {name: propagate(row, attributes, given, name) for name in wanted}
+        for name in wanted:
+            self._write(instruction, kind, name, inputs, results[name], defined[name])
+
+    def _step(self, instruction: Instruction, kind: Kind) -> Generator[Meeting, Sequence[Meeting]]:
+        """Execute an instruction that prints, or that waits for other programs."""
+        if kind.row.effect is Effect.PRINT:
+            inputs = self._inputs(instruction, kind)
+            shown = np.array2string(self._values(inputs.values, inputs)["tensor"], threshold=1 << 16)
             self.printed.append(f"{instruction.attributes['prefix']}{shown}\n")
-        for name, flags in defined.items():
-            self._write(instruction, row, name, inputs, results[name], flags)
+            return
+        row, inputs = kind.row, self._inputs(instruction, kind)
+        # Copies: whoever goes on first may overwrite what it brought before the others have taken it.
+        inputs.values = {
+            name: one.copy() if isinstance(one, np.ndarray) else one for name, one in inputs.values.items()
+        }
+        inputs.flags = {name: None if one is None else one.copy() for name, one in inputs.flags.items()}
+        values = self._values(inputs.values, inputs)
+        flags = self._values(flags_of_meeting(inputs.flags, inputs.shapes), inputs)
+        flags.real = values
+        met = yield Meeting(instruction, values, flags)
+        values.others = [one.values for one in met]
+        self._check_selecting(instruction, row, inputs)
+        results = row.meaning(values, instruction.attributes)
+        notecheck(self._findings, instruction, values.notes)
+        defined = self._defined_by_meeting(instruction, row, inputs, flags, met, list(results))
+        for name, known in defined.items():
+            self._write(instruction, kind, name, inputs, results[name], known)
 
     def _values(self, by_name: Mapping[str, NDArray[Any] | float], inputs: Inputs) -> Values:
         return Values(by_name, inputs.shapes, inputs.dtypes, self._program)
 
+    def _check_selecting(self, instruction: Instruction, row: Row, inputs: Inputs) -> None:
+        """What decides which elements are moved must have been written."""
+        for rule in row.operands:
+            if rule.selects and inputs.flags.get(rule.name) is not None:
+                tensor = self._buffer(instruction.region(rule.name)).tensor
+                indexcheck(self._findings, instruction, tensor.name)
+
     def _defined_by_meeting(
-        self, instruction: Instruction, row: Row, inputs: Inputs, met: Sequence[Meeting], names: Sequence[str]
+        self,
+        instruction: Instruction,
+        row: Row,
+        inputs: Inputs,
+        flags: Values,
+        met: Sequence[Meeting],
+        names: Sequence[str],
     ) -> dict[str, Flags | None]:
         """Which elements of what a meeting gave are defined: what the meaning makes of everybody's flags."""
-        flags = self._values(flags_of_meeting(inputs.flags, inputs.shapes), inputs)
         flags.others = [one.flags for one in met]
         attributes = dict(instruction.attributes)
         if "op" in attributes:
             attributes["op"] = "minimum"
         made = row.meaning(flags, attributes)
-        found = {name: np.asarray(made[name] != 0).reshape(inputs.shapes[name]) for name in names}
+        found = {
+            name: np.asarray(np.ma.getdata(made[name]) != 0).reshape(inputs.shapes[name])
+            for name in names
+            if name in inputs.shapes
+        }
         return {name: None if one.all() else one for name, one in found.items()}
 
     def _load(self, instruction: Instruction, buffer: Buffer, place: Place) -> None:
-        if buffer.shadow is not None:
-            buffer.stamp_load(place)
-            if len(self._trace.programs) > 1 and buffer.tensor.shared:
-                racecheck(
-                    self._findings, instruction, buffer.tensor.name, self._program, buffer.store_stamps(place), "loads"
-                )
+        """Stamp the bytes of HBM that are loaded."""
+        buffer.stamp_load(place)
+        if len(self._trace.programs) > 1 and buffer.tensor.shared:
+            racecheck(
+                self._findings, instruction, buffer.tensor.name, self._program, buffer.store_stamps(place), "loads"
+            )
 
     def _write(
         self,
         instruction: Instruction,
-        row: Row,
+        kind: Kind,
         name: str,
         inputs: Inputs,
         values: NDArray[Any],
         defined: Flags | None,
     ) -> None:
-        region, place = instruction.region(name), inputs.places[name]
-        buffer = self._buffer(region)
+        buffer, place = inputs.buffers[name], inputs.places[name]
         if values.ndim:
             values = values.reshape(place.shape)
         place, values, defined = _without_skipped(place, inputs, values, defined)
+        if isinstance(values, np.ma.MaskedArray):
+            place, values, defined = _without_masked(place, values, defined)
         if buffer.shadow is not None:
             self._store(instruction, buffer, place, defined)
         if isinstance(place, Scattered) and name in inputs.values:
             values = self._repeated(instruction, buffer, place, inputs, values)
-        if row.accumulates:
+        if kind.row.accumulates:
             values = self._accumulate(instruction, buffer, place, values)
         elif buffer.tensor.space is Space.PSUM:
             buffer.mark_accumulating(place, False)
-        buffer.write(place, convert(values, buffer.tensor.dtype, as_bits=gives_bits(instruction.attributes)))
+        buffer.write(place, convert(values, buffer.tensor.dtype, as_bits=kind.gives_bits))
         buffer.mark_defined(place, defined)
 
     def _repeated(
@@ -291,11 +341,15 @@ class ProgramRun:
         flags = buffer.accumulating_view(place)
         asked = instruction.attributes.get("accumulate")
         psumcheck(self._findings, instruction, buffer, place, flags)
-        adding = np.bool_(asked) if asked is not None else flags
+        adding = flags if asked is None else bool(asked)
         buffer.mark_accumulating(place, True)
-        if not np.any(adding):
+        if adding is False:
             return values
-        return np.where(adding, buffer.read(place).astype(np.float32) + values, values)
+        old = buffer.read(place)
+        if adding is True and old.dtype == np.float32 and buffer.covered(place):
+            return np.add(old, values, out=old)  # where it lies: to write it there once more costs nothing
+        total = old.astype(np.float32, copy=False) + values
+        return total if adding is True else np.where(adding, total, values)
 
 
 _LOOPS = frozenset({Effect.BEGIN_COUNTED, Effect.BEGIN_WHILE, Effect.END})
@@ -305,7 +359,7 @@ def _without_skipped(
     place: Place, inputs: Inputs, values: NDArray[Any], defined: Flags | None
 ) -> tuple[Place, NDArray[Any], Flags | None]:
     """Leaves out of what is written the elements whose source lies outside: they stay what they were."""
-    skipped = [one.valid for name, one in inputs.places.items() if isinstance(one, Scattered) and name in inputs.values]
+    skipped = [one.valid for name, one in inputs.places.items() if type(one) is Scattered and name in inputs.values]
     masks = [one for one in skipped if one is not None]
     if not masks:
         return place, values, defined
@@ -315,6 +369,17 @@ def _without_skipped(
         valid = valid & place.valid.reshape(-1)
     flags = None if defined is None else defined.reshape(-1)[valid]
     return Scattered(offsets.reshape(-1)[valid]), values.reshape(-1)[valid], flags
+
+
+def _without_masked(
+    place: Place, values: np.ma.MaskedArray[Any, Any], defined: Flags | None
+) -> tuple[Place, NDArray[Any], Flags | None]:
+    """Leaves out of what is written the elements that are masked: they stay what they were."""
+    kept = ~np.ma.getmaskarray(values).reshape(-1)
+    offsets = place.offsets if isinstance(place, Scattered) else _offsets(place)
+    flags = None if defined is None else defined.reshape(-1)[kept]
+    flags = None if flags is None or flags.all() else flags
+    return Scattered(offsets.reshape(-1)[kept]), np.ma.getdata(values).reshape(-1)[kept], flags
 
 
 def _offsets(region: Region) -> NDArray[np.int64]:

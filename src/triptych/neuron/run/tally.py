@@ -21,8 +21,12 @@ _FLOAT_KINDS: Mapping[str, str] = {
 }  # fmt: skip
 
 
+Counts = tuple[tuple[str, int], ...]
+"""Counters, and what an instruction adds to them."""
+
+
 def counts(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware) -> Iterator[tuple[str, int]]:
-    """The counters that one instruction adds to, and by how much."""
+    """The counters that one instruction adds to, and by how much; neither depends on where its tiles lie."""
     engine, work = instruction.engine, instruction.engine.facts.counts
     yield f"instructions.{engine.value}", 1
     if work is Work.TRANSFERS:
@@ -59,23 +63,32 @@ class Tally:
 
     def __init__(self) -> None:
         """Nothing counted yet."""
-        self._total: defaultdict[str, int] = defaultdict(int)
-        self._lines: dict[SourceLocation, defaultdict[str, int]] = {}
+        self._executed: defaultdict[SourceLocation, defaultdict[Counts, int]] = defaultdict(lambda: defaultdict(int))
+        """How often a line has executed an instruction that counts so."""
 
-    def add(self, instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware) -> None:
-        """Count one executed instruction."""
-        line = self._lines.setdefault(instruction.where, defaultdict(int))
-        for name, value in counts(instruction, tensors, hardware):
-            self._total[name] += value
-            line[name] += value
+    def add(self, where: SourceLocation, counted: Counts) -> None:
+        """Count one executed instruction of a line."""
+        self._executed[where][counted] += 1
 
     def counters(self, extra: Mapping[str, int]) -> Counters:
         """The launch's counters; `extra` are those that only the launch has."""
-        return _counters({**dict.fromkeys(ALWAYS["neuron"], 0), **self._total, **extra})
+        total: defaultdict[Counts, int] = defaultdict(int)
+        for executed in self._executed.values():
+            for counted, times in executed.items():
+                total[counted] += times
+        return _counters({**dict.fromkeys(ALWAYS["neuron"], 0), **_sums(total), **extra})
 
     def lines(self) -> tuple[Line, ...]:
         """The counters of each source line, in the order of the source."""
-        return tuple(Line(where, _counters(self._lines[where])) for where in sorted(self._lines))
+        return tuple(Line(where, _counters(_sums(self._executed[where]))) for where in sorted(self._executed))
+
+
+def _sums(executed: Mapping[Counts, int]) -> dict[str, int]:
+    found: defaultdict[str, int] = defaultdict(int)
+    for counted, times in executed.items():
+        for name, value in counted:
+            found[name] += times * value
+    return found
 
 
 def _counters(values: Mapping[str, int]) -> Counters:

@@ -29,9 +29,15 @@ def _rank(value: object, name: str) -> int:
 
 @instruction()
 def core_barrier(data: NkiTensor, cores: Sequence[int], engine: engine = engine.gpsimd) -> int | None:
-    """Neither core goes on before both are here; `data` in nl.shared_hbm is what they wait for; `cores` is (0, 1)."""
+    """Neither core goes on before both are here; `data` in nl.shared_hbm is what they wait for; `cores` is (0, 1).
+
+    Kernels of AWS's library name arguments and tiles too.
+    """
     tracer = _two_cores("core_barrier")
-    operands = {"data": tensor_of(data, "nisa.core_barrier: data")}
+    shared = tensor_of(data, "nisa.core_barrier: data")
+    if not shared.buffer.shared and not shared.is_argument and not shared.on_chip:
+        raise refuse(f"nisa.core_barrier: `{shared.name}` is no tensor of nl.shared_hbm, which is what cores share")
+    operands = {"data": shared}
     attributes = {"cores": whole_numbers(cores, "nisa.core_barrier: cores")}
     return tracer.emit("core_barrier", operands, attributes, engine=chosen_engine(engine))
 

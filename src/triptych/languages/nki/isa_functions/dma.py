@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from triptych.languages.nki.isa_functions import enums
 from triptych.languages.nki.isa_functions.enums import dge_mode, engine, oob_mode
 from triptych.languages.nki.isa_functions.function import instruction
-from triptych.languages.nki.isa_functions.operands import Arguments, tensor_of, unsupported
+from triptych.languages.nki.isa_functions.operands import Arguments, tensor_of
 from triptych.languages.nki.tracing import buffers
 from triptych.languages.nki.tracing.dtypes import nki_dtype
 from triptych.languages.nki.tracing.indexing import refuse, sequence, whole, whole_numbers
@@ -27,11 +28,14 @@ def _skipping(tensor: NkiTensor, mode: object) -> NkiTensor:
     return tensor.with_view(replace(view, dynamic=replace(view.dynamic, skip=True)))
 
 
+_MODES = tuple(dge_mode)
+
+
 def _check_descriptors(tracer: Tracer, source: NkiTensor, target: NkiTensor, mode: object, chosen: object) -> None:
     """What the generation of descriptors in hardware asks for."""
-    if not isinstance(mode, dge_mode):
+    if mode not in _MODES:
         raise refuse(f"dge_mode={mode!r} is no mode", "name one, such as nisa.dge_mode.hwdge")
-    if mode is not dge_mode.hwdge:
+    if mode != dge_mode.hwdge:
         if chosen is not engine.unknown and tracer.generation == CURRENT:
             raise refuse("nisa.dma_copy: engine= names who makes descriptors, for dge_mode=nisa.dge_mode.hwdge alone")
         return
@@ -43,7 +47,12 @@ def _check_descriptors(tracer: Tracer, source: NkiTensor, target: NkiTensor, mod
         )
 
 
-def _check_priority(tracer: Tracer, priority: object) -> None:
+def check_priority(tracer: Tracer, priority: object) -> None:
+    """The class of service of a transfer: None, or on NeuronCore-v4 0 to 3.
+
+    Raises:
+        NkiError: for anything else.
+    """
     if priority is None:
         return
     if whole(priority) not in (0, 1, 2, 3):
@@ -71,7 +80,7 @@ def dma_copy(
     tracer = current("nisa.dma_copy")
     source, target = tensor_of(src, "nisa.dma_copy: src"), tensor_of(dst, "nisa.dma_copy: dst")
     _check_descriptors(tracer, source, target, dge_mode, engine)
-    _check_priority(tracer, priority)
+    check_priority(tracer, priority)
     operands = {"dst": _skipping(target, oob_mode), "src": _skipping(source, oob_mode)}
     if dst_rmw_op is None:
         return tracer.emit("dma_copy", operands, mask=mask)
@@ -156,10 +165,16 @@ def dma_transpose(
     mask: object = None,
 ) -> int | None:
     """dst = src with its axes permuted by (1, 0), (2, 1, 0) or (3, 1, 2, 0): the first and the last change places."""
-    unsupported("dma_transpose", mask=mask)
-    _check_priority(current("nisa.dma_transpose"), priority)
+    check_priority(current("nisa.dma_transpose"), priority)
     source = _skipping(tensor_of(src, "nisa.dma_transpose: src"), oob_mode)
-    if dge_mode.name == "hwdge":
+    if dge_mode == enums.dge_mode.hwdge:
         _check_hardware_descriptors(source)
-    operands = {"dst": tensor_of(dst, "nisa.dma_transpose: dst"), "src": source}
-    return current().emit("dma_transpose", operands, {"axes": _axes(source, axes)})
+    tracer, order, target = current(), _axes(source, axes), tensor_of(dst, "nisa.dma_transpose: dst")
+    part = tracer.cut(mask, source.shape)
+    moved = tuple(part[axis] for axis in order) if part else part
+    if part:
+        target, source = target.part(moved or ()), source.part(part)
+    recorded = None if part is None else tracer.emit("dma_transpose", {"dst": target, "src": source}, {"axes": order})
+    if mask is not None:
+        tracer.note_filled(target, moved)
+    return recorded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, IntEnum
 
 from triptych.core.errors import NkiError
 from triptych.languages.nki.tracing.indexing import refuse
@@ -32,8 +32,8 @@ class reduce_cmd(Enum):  # the language's own name
     load_reduce = 4
 
 
-class dge_mode(Enum):  # the language's own name
-    """Who generates the descriptors of a DMA; no matter to what is copied."""
+class dge_mode(IntEnum):  # the language's own name
+    """Who generates the descriptors of a DMA; no matter to what is copied. Kernels write its numbers too."""
 
     unknown = 0
     swdge = 1
@@ -66,8 +66,8 @@ class matmul_perf_mode(Enum):  # the language's own name
     double_row = "double_row"
 
 
-class nc_version(Enum):  # the language's own name
-    """Generations of NeuronCores."""
+class nc_version(IntEnum):  # the language's own name
+    """Generations of NeuronCores, which kernels compare."""
 
     gen2 = 2
     gen3 = 3
@@ -78,10 +78,12 @@ def perf_mode_name(value: object) -> str:
     """The name of a `nisa.matmul_perf_mode`.
 
     Raises:
-        NkiError: for anything else; strings are none.
+        NkiError: for anything else than a mode or its name, which AWS's library gives.
     """
     if isinstance(value, matmul_perf_mode):
         return value.name
+    if isinstance(value, str) and value in matmul_perf_mode.__members__:
+        return value
     if value == "double_row_gen3":  # Beta 1's name
         return matmul_perf_mode.double_row.name
     raise refuse(f"perf_mode={value!r} is no mode", "name one, such as nisa.matmul_perf_mode.double_row")

@@ -16,8 +16,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, cast
+
+import numpy as np
 
 from triptych.core.errors import UnsupportedFeature
 from triptych.languages.calling import author_location
@@ -25,10 +29,11 @@ from triptych.languages.nki.isa_functions.enums import chosen_engine, engine
 from triptych.languages.nki.isa_functions.operands import Result, command_name, operand
 from triptych.languages.nki.language_functions.elementwise import is_number
 from triptych.languages.nki.tracing.dtypes import nki_dtype
+from triptych.languages.nki.tracing.forms import attributes_of
 from triptych.languages.nki.tracing.indexing import access_pattern, number, refuse, whole_numbers
-from triptych.languages.nki.tracing.operations import alu_name, function_name, is_marker
+from triptych.languages.nki.tracing.operations import Marker, alu_name, function_name, is_marker
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import BETA1, Tracer, current
+from triptych.languages.nki.tracing.tracer import BETA1, TileOrNumber, Tracer, current
 from triptych.neuron.isa import ROWS, Engine
 from triptych.neuron.isa.alu import ALU
 from triptych.neuron.isa.trace import AttributeValue
@@ -67,6 +72,8 @@ class IsaFunction:
         self._result = result
         self._legacy = legacy
         self._label = f"nisa.{write.__name__}"
+        self._passed: set[tuple[str, ...]] = set()
+        """The keywords of calls that the destination-passing form takes as they are."""
         self._current = _Signature(inspect.signature(write))
         self._beta1 = _Signature(
             inspect.signature(legacy) if legacy is not None else _without_dst(self._current.signature)
@@ -79,6 +86,8 @@ class IsaFunction:
             NkiError: (and its kinds) for arguments that the function does not take, or a broken rule of the hardware.
         """
         tracer = current(self._label)
+        if not args and tuple(kwargs) in self._passed:
+            return NkiInstruction(self._write(**kwargs))
         if "name" in kwargs and "name" not in self._current.parameters:
             name = kwargs.pop("name")
             if name is not None:
@@ -115,7 +124,10 @@ class IsaFunction:
     def _pass_destination(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> NkiInstruction:
         if "dtype" in kwargs and "dtype" not in self._current.parameters:
             kwargs = self._without_dtype(kwargs)
-        return NkiInstruction(self._write(**self._bind(self._current, args, kwargs)))
+        recorded = self._write(**self._bind(self._current, args, kwargs))
+        if not args and "dst" in kwargs and "name" not in kwargs:
+            self._passed.add(tuple(kwargs))
+        return NkiInstruction(recorded)
 
     def _without_dtype(self, kwargs: Mapping[str, object]) -> Mapping[str, object]:
         """The first `import nki` took a dtype beside `dst`, whose own it is."""
@@ -266,6 +278,23 @@ def _refuse_all_but_defaults(function: str, given: Mapping[str, object], default
             raise UnsupportedFeature(f"nisa.{function}({name}={value!r}) is not implemented", where=author_location())
 
 
+_MOST_KNOWN = 1 << 12
+
+
+def _key_of(arguments: Sequence[object], generation: str) -> object:
+    """What the arguments are, where equal ones of equal types mean the same; None where they may not."""
+    kinds = tuple(map(type, arguments))
+    return (generation, kinds, *arguments) if _are_plain(kinds) else None
+
+
+@functools.lru_cache(1024)
+def _are_plain(kinds: tuple[type, ...]) -> bool:
+    return all(issubclass(one, _PLAIN) for one in kinds)
+
+
+_PLAIN = (str, int, Enum, Marker, type(None), FunctionType, BuiltinFunctionType, np.ufunc)
+
+
 def _recorder(declared: Callable[..., None]) -> Write:
     """The function that records the instruction of the row of its name from arguments named as in the row."""
     name = declared.__name__
@@ -284,8 +313,11 @@ def _recorder(declared: Callable[..., None]) -> Write:
     ]
     operations = [renamed.get(one, one) for one, kind in kinds.items() if kind.startswith("Operation")]
 
-    @functools.wraps(declared)
-    def write(mask: object = None, **given: object) -> int | None:
+    defaults = {one: parameter.default for one, parameter in parameters.items()}
+    decisive = [one for one in parameters if one not in operands]
+    known: dict[object, tuple[Mapping[str, AttributeValue], Engine]] = {}
+
+    def decided(given: Mapping[str, object], generation: str) -> tuple[Mapping[str, AttributeValue], Engine]:
         if others:
             _refuse_all_but_defaults(name, given, others)
         attributes: dict[str, AttributeValue] = {}
@@ -293,12 +325,26 @@ def _recorder(declared: Callable[..., None]) -> Write:
             value = record(given[one], label)
             if value is not None or optional:
                 attributes[target] = value
-        tiles = {one: operand(given[one], label) for one, label in operands.items()}
-        tracer = current()
         chosen = chosen_engine(given.get("engine", engine.unknown))
         if chosen is None:
-            chosen = able_engine(name, tuple([attributes.get(one) for one in operations]), tracer.generation)
-        return tracer.emit(name, tiles, attributes, engine=chosen, mask=mask)
+            chosen = able_engine(name, tuple([attributes.get(one) for one in operations]), generation)
+        return attributes_of(name, attributes), chosen
+
+    @functools.wraps(declared)
+    def write(mask: object = None, **given: object) -> int | None:
+        given = {**defaults, **given}
+        tracer = current()
+        key = _key_of([given[one] for one in decisive], tracer.generation)
+        found = known.get(key)
+        if found is None:
+            found = decided(given, tracer.generation)
+            if key is not None and len(known) < _MOST_KNOWN:
+                known[key] = found
+        tiles: dict[str, TileOrNumber | None] = {}
+        for one, label in operands.items():
+            value = given[one]
+            tiles[one] = value if type(value) is NkiTensor else operand(value, label)
+        return tracer.emit(name, tiles, found[0], engine=found[1], mask=mask)
 
     masked = inspect.Parameter("mask", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="object")
     vars(write)["__signature__"] = signature.replace(parameters=[*parameters.values(), masked])

@@ -11,8 +11,9 @@ from triptych.languages.nki.isa_functions.enums import (
     perf_mode_name,
 )
 from triptych.languages.nki.isa_functions.function import instruction
-from triptych.languages.nki.isa_functions.operands import mirror, product, unsupported
-from triptych.languages.nki.tracing.indexing import Cut, refuse, whole_numbers
+from triptych.languages.nki.isa_functions.operands import mirror, product
+from triptych.languages.nki.language_functions.movement import emit_product, mirrored_cut, mirrored_parts
+from triptych.languages.nki.tracing.indexing import refuse, whole_numbers
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.tracing.tracer import current
 from triptych.neuron.isa import Engine, Space
@@ -38,38 +39,20 @@ def nc_matmul(
     `accumulate=None`: the first matmul onto an element of PSUM replaces it, the next ones add. The one-zero hints
     change the speed alone, as does the part of the array that tile_position and tile_size choose. `double_row`: tiles
     [K, 2, …] of 8-bit floats, whose second axis belongs to the contraction. `is_transpose`: moving is a permutation,
-    and the elements of stationary are moved bit for bit. A mask is one of moving: of K and N.
+    and the elements of stationary are moved bit for bit. A mask is one of moving: of K and N; Beta 1
+    masks the operands too, `stationary[i_f < m]`.
     """
     del is_stationary_onezero, is_moving_onezero
     if accumulate is not None and not isinstance(accumulate, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse(f"nisa.nc_matmul: accumulate={accumulate!r}; expected True, False or None")
-    tracer = current()
-    part = tracer.cut(mask, moving.shape)
-    if part is None:
-        tracer.note_filled(dst, None)
-        return None
-    double_row = perf_mode_name(perf_mode) == "double_row"
-    if part and double_row:
-        raise refuse("nisa.nc_matmul: mask= with double_row", "give it the parts of the tiles that are filled")
-    if part:
-        dst, stationary, moving = dst.part(_columns(part)), stationary.part(part[:1]), moving.part(part)
-    operands = {"dst": dst, "stationary": stationary, "moving": moving}
     attributes: dict[str, AttributeValue] = {
         "accumulate": accumulate,
         "is_transpose": bool(is_transpose),
         "tile_position": whole_numbers(tile_position, "tile_position"),
         "tile_size": whole_numbers(tile_size, "tile_size"),
-        "double_row": double_row,
+        "double_row": perf_mode_name(perf_mode) == "double_row",
     }
-    recorded = tracer.emit("nc_matmul", operands, attributes)
-    if part:
-        tracer.note_filled(dst, _columns(part))
-    return recorded
-
-
-def _columns(part: Cut) -> Cut:
-    """Of what a mask leaves of moving [K, N] what it leaves of the product [M, N]."""
-    return (None, *part[1:]) if any(part[1:]) else ()
+    return emit_product(current(), dst, stationary, moving, attributes, mask)
 
 
 @instruction()
@@ -99,9 +82,13 @@ def nc_matmul_mx(
 @instruction(mirror)
 def nc_transpose(dst: NkiTensor, data: NkiTensor, engine: engine = engine.unknown, mask: object = None) -> int | None:
     """dst[F, P] = data[P, F].T: the Tensor engine (up to 128 x 128, into PSUM) or the Vector engine (up to 32 x 32)."""
-    unsupported("nc_transpose", mask=mask)
-    chosen = chosen_engine(engine)
+    tracer, chosen = current(), chosen_engine(engine)
     if chosen is None:
         chosen = Engine.TENSOR if dst.buffer.space is Space.PSUM else Engine.VECTOR
     operation = "nc_transpose" if chosen is Engine.TENSOR else "nc_transpose_vector"
-    return current().emit(operation, {"dst": dst, "data": data}, engine=chosen)
+    part = tracer.cut(mask, data.shape)
+    parts = mirrored_parts(dst, data, part)
+    recorded = None if parts is None else tracer.emit(operation, {"dst": parts[0], "data": parts[1]}, engine=chosen)
+    if mask is not None:
+        tracer.note_filled(dst, mirrored_cut(part))
+    return recorded

@@ -12,7 +12,7 @@ from triptych.languages.nki.isa_functions.operands import columns, like, reduced
 from triptych.languages.nki.language_functions.elementwise import is_number, number, on_chip
 from triptych.languages.nki.language_functions.reductions import trailing_axes
 from triptych.languages.nki.tracing import buffers
-from triptych.languages.nki.tracing.dtypes import nki_dtype
+from triptych.languages.nki.tracing.dtypes import int32, nki_dtype, uint32
 from triptych.languages.nki.tracing.indexing import refuse
 from triptych.languages.nki.tracing.operations import alu_name
 from triptych.languages.nki.tracing.tensors import NkiTensor
@@ -24,8 +24,8 @@ from triptych.neuron.isa.trace import AttributeValue
 
 
 def _integer_tiles(*tiles: NkiTensor) -> bool:
-    names = {tile.dtype.name for tile in tiles}
-    return len(names) == 1 and names <= {"int32", "uint32"}
+    dtype = tiles[0].dtype
+    return dtype in (int32, uint32) and all(tile.dtype == dtype for tile in tiles)
 
 
 @instruction(like("data1", "data2"))

@@ -10,6 +10,7 @@ from triptych.languages.nki.language_functions import (
     elementwise,
     loops,
     movement,
+    objects,
     programs,
     random,
     reductions,
@@ -19,7 +20,7 @@ from triptych.languages.nki.language_functions import (
 from triptych.languages.nki.tracing import buffers, dtypes, indexing, operations, tensors
 
 PARTS = (
-    *(constants, creation, debugging, elementwise, loops, movement, programs, random, reductions, rounding),
-    *(trigonometry, buffers, dtypes, indexing, operations, tensors),
+    *(constants, creation, debugging, elementwise, loops, movement, objects, programs, random, reductions),
+    *(rounding, trigonometry, buffers, dtypes, indexing, operations, tensors),
 )
 """The files that define names of it."""

@@ -8,11 +8,12 @@ import numpy as np
 
 from triptych.chips import DEFAULT_BY_MACHINE
 from triptych.languages.nki.language_functions.elementwise import is_number, number
+from triptych.languages.nki.language_functions.renaming import also_called
 from triptych.languages.nki.tracing import buffers
 from triptych.languages.nki.tracing.buffers import Buffer
 from triptych.languages.nki.tracing.declarations import ParDim
 from triptych.languages.nki.tracing.dtypes import nki_dtype
-from triptych.languages.nki.tracing.indexing import Ds, refuse, sequence, whole, whole_numbers
+from triptych.languages.nki.tracing.indexing import Ds, Grid, mgrid, refuse, sequence, whole, whole_numbers
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.tracing.tracer import BETA1, Tracer, current
@@ -27,10 +28,17 @@ def _buffer(buffer: object) -> Buffer:
     return buffer
 
 
+_INT = {int}
+
+
 def _shape(shape: object) -> tuple[int, ...]:
-    counts = sequence(shape)
+    if type(shape) is tuple:
+        known = cast("tuple[int, ...]", shape)
+        if not known or set(map(type, known)) == _INT:
+            return known
+    counts = sequence(cast("object", shape))
     for count in counts:
-        if whole(count) is None:
+        if type(count) is not int and whole(count) is None:
             raise refuse(f"shape {counts}: {count!r} is no whole number")
     return tuple(cast("list[int]", counts))  # a ParDim stays one
 
@@ -49,7 +57,9 @@ def ndarray(
         if len(numbers) != 2:
             raise refuse(f"nl.ndarray: address={address!r}; expected (partition, byte)")
         place = (numbers[0], numbers[1])
-    return tracer.allocate(_shape(shape), nki_dtype(dtype), _buffer(buffer), name, address=place)
+    made = tracer.allocate(_shape(shape), nki_dtype(dtype), _buffer(buffer), name, address=place)
+    tracer.declared_ids.add(made.view_of.tensor)
+    return made
 
 
 def full(shape: object, fill_value: object, dtype: object, buffer: object = None, name: str = "") -> NkiTensor:
@@ -92,11 +102,13 @@ def _filled(
     return target
 
 
+@also_called(a="x")
 def zeros_like(x: NkiTensor, dtype: object = None, buffer: object = None, name: str = "") -> NkiTensor:
     """Zeros of the shape of another tensor."""
     return zeros(x.shape, x.dtype if dtype is None else dtype, buffer, name)
 
 
+@also_called(a="x")
 def empty_like(x: NkiTensor, dtype: object = None, buffer: object = None, name: str = "") -> NkiTensor:
     """A tensor of undefined contents with the shape of another."""
     return ndarray(x.shape, x.dtype if dtype is None else dtype, x.buffer if buffer is None else buffer, name)
@@ -156,6 +168,18 @@ class TileSize:
 
 
 tile_size = TileSize()
+
+
+def gemm_grid() -> Grid:
+    """Beta 1: the index tiles of the largest moving operand of a product, and of its result."""
+    current("nl.gemm_grid").note_legacy("nl.gemm_grid")
+    return mgrid[0 : TileSize.pmax, 0 : TileSize.gemm_moving_fmax]
+
+
+def gemm_stationary_grid() -> Grid:
+    """Beta 1: the index tiles of the largest stationary operand of a product."""
+    current("nl.gemm_stationary_grid").note_legacy("nl.gemm_stationary_grid")
+    return mgrid[0 : TileSize.pmax, 0 : TileSize.gemm_stationary_fmax]
 
 
 def is_sbuf(buffer: Buffer) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from triptych.languages.nki.language_functions.renaming import also_called
 from triptych.languages.nki.tracing import buffers
 from triptych.languages.nki.tracing.dtypes import (
     Dtype,
@@ -73,6 +74,24 @@ def binary(name: str, x: object, y: object, dtype: object = None, mask: object =
     if name in ABSENT:
         return _absent(tracer, name, left, right, dtype, mask)
     return _present(tracer, name, left, right, dtype, mask)
+
+
+def _check_current(tracer: Tracer, name: str, x: object, y: object) -> None:
+    """What `import nki` does not take, and AWS's simulator computes. Source: the known issues of NKI 0.4."""
+    if tracer.generation == BETA1 or name in ABSENT:
+        return
+    if isinstance(x, NkiTensor) and isinstance(y, NkiTensor) and x.shape[0] == y.shape[0] and x.size != y.size:
+        side, small, large = ("rhs", y, x) if y.size < x.size else ("lhs", x, y)
+        tracer.breach(
+            f"nl.{name} of tiles of the shapes {list(x.shape)} and {list(y.shape)}: 'dst' free total elements "
+            f"{large.size // large.shape[0]} != '{side}' free total elements {small.size // small.shape[0]}",
+            "nl.broadcast_to repeats free axes; nisa.tensor_scalar takes a tile of one element a partition",
+        )
+    if name == "power" and isinstance(x, NkiTensor) and is_number(y):
+        tracer.breach(
+            "nl.power takes no number for an exponent, only a tile",
+            "fill one: nl.full; or nisa.tensor_scalar with op0=nl.power",
+        )
 
 
 def _present(
@@ -212,6 +231,7 @@ def _column(tracer: Tracer, operand: NkiTensor, bits: bool) -> NkiTensor:
 
 def _define_binary(name: str, meaning: str) -> Callable[..., NkiTensor]:
     def function(x: object, y: object, dtype: object = None, *, mask: object = None) -> NkiTensor:
+        _check_current(current(f"nl.{name}"), name, x, y)
         return binary(name, x, y, dtype, mask)
 
     function.__name__ = function.__qualname__ = name
@@ -306,6 +326,7 @@ def reciprocal(x: object, dtype: object = None, *, mask: object = None) -> NkiTe
     return target
 
 
+@also_called(src="x")
 def copy(x: object, dtype: object = None, *, mask: object = None) -> NkiTensor:
     """A copy in SBUF: how a product leaves PSUM. By the Vector engine; before NKI 0.6, so Beta 1, by the Scalar one."""
     tracer = current("nl.copy")

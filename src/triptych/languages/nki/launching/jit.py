@@ -12,6 +12,8 @@ from triptych.neuron.isa import hardware
 
 Function = Callable[..., object]
 
+_OPTIONS = frozenset({"mode", "show_compiler_tb", "debug_kernel", "platform_target", "experimental_flags"})
+"""What kernels of NKI 0.2 and AWS's library name; `import nki` documents none, and takes any."""
 _BETA1_OPTIONS = frozenset({"mode", "show_compiler_tb", "debug_kernel", "platform_target", "additional_compile_opt"})
 
 
@@ -20,12 +22,12 @@ def jit(function: Function) -> Kernel: ...
 @overload
 def jit(function: None = None, **options: object) -> Callable[[Function], Kernel]: ...
 def jit(function: Function | None = None, **options: object) -> Kernel | Callable[[Function], Kernel]:
-    """The decorator of `import nki`, with or without parentheses.
+    """The decorator of `import nki`, with or without parentheses; `mode="trace"` is for parts of other kernels.
 
     Raises:
-        NkiError: for options, of which it takes none.
+        NkiError: for options that no release had.
     """
-    return _decorate(function, CURRENT, options, frozenset())
+    return _decorate(function, CURRENT, options, _OPTIONS)
 
 
 @overload
@@ -67,6 +69,7 @@ def _decorate(
     def make(actual: Function) -> Kernel:
         plain = actual.function if isinstance(actual, Kernel) else actual
         made = Kernel(plain, generation)
+        made.part = options.get("mode") == "trace"
         target = options.get("platform_target")
         if target is not None:
             made.target = hardware(str(target)).target

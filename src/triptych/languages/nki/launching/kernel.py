@@ -9,6 +9,7 @@ from math import prod
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from triptych.core.collection import uncollected
 from triptych.core.errors import ArgumentError, BudgetExceeded, NkiError
@@ -45,6 +46,8 @@ class Kernel:
     """Devices that run it together."""
     target: str | None = None
     """The target that its decorator names."""
+    part: bool = False
+    """Whether other kernels of `import nki` may call it (`mode="trace"`)."""
     writes_arguments: bool = False
     """Whether it may write all its arguments, as those of Beta 1's `nki.trace`."""
 
@@ -107,6 +110,7 @@ class Kernel:
         if tracer is not None:
             return self._inline(tracer, args, kwargs)
         bound = self._bind(args, kwargs)
+        self._pack(bound)
         arrays = [value for _, value in _named(bound, self.name) if is_array(value)]
         try:
             capture = self._capture(bound)
@@ -138,12 +142,20 @@ class Kernel:
         """
         return self._capture(self._bind(args, kwargs))
 
+    def _pack(self, bound: inspect.BoundArguments) -> None:
+        """Copies arrays with strides that the kernel only reads: on a device all arrays are packed, as `ap` expects."""
+        annotations: Mapping[str, object] = getattr(self.function, "__annotations__", {})
+        for name, value in bound.arguments.items():
+            if self.writes_arguments or "mutable_tensor" in str(annotations.get(name, "")):
+                continue
+            bound.arguments[name] = _packed(value)
+
     def _note_stopped(self, fault: BudgetExceeded) -> None:
         launch = Launch(self.name, self.name, full_grid(self.grid), (1, 1, 1), ())
         note_stopped(Program.of(NKI, "", target_hardware().target), launch, fault)
 
     def _inline(self, tracer: Tracer, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
-        if tracer.generation == CURRENT:
+        if tracer.generation == CURRENT and not self.part:
             raise refuse(
                 f"kernel {self.name} is called inside another kernel: @nki.jit cannot be nested",
                 "call a plain function instead",
@@ -200,7 +212,7 @@ class Kernel:
         specs = tuple(
             OutputSpec(
                 one.name, one.declaration.shape, one.dtype, places[one.elements.tensor],
-                one.shape if self.ranks == 1 else one.declaration.shape,
+                one.shape if self.ranks == 1 else (self.ranks, *one.shape),
             )
             for one in outputs
         )  # fmt: skip
@@ -274,7 +286,7 @@ class Kernel:
             known = one.buffer.shared or one.is_argument
             if not known and (self.generation == CURRENT or prod(self.grid) > 1):
                 raise self._refuse(place, "outputs must be in nl.shared_hbm")
-            reshaped = one.reshaped_whole and self.ranks == 1 and not one.is_argument
+            reshaped = one.reshaped_whole and not one.is_argument
             if not one.whole and not reshaped and not (self.ranks > 1 and one.shape == one.declaration.shape[1:]):
                 raise self._refuse(f"returns a part of `{one.name}`", "return the whole tensor")
             outputs.append(one)
@@ -284,6 +296,15 @@ class Kernel:
         code = getattr(self.function, "__code__", None)
         where = SourceLocation(code.co_filename, code.co_firstlineno) if code is not None else None
         return NkiError(f"kernel {self.name} {message}", where=where, hint=hint)
+
+
+def _packed(value: object) -> object:
+    """A copy of an array with strides; anything else itself."""
+    if isinstance(value, np.ndarray):
+        array = cast("NDArray[Any]", value)
+        return array if array.flags.c_contiguous else array.copy(order="C")
+    contiguous = getattr(value, "contiguous", None)
+    return contiguous() if is_array(value) and callable(contiguous) else value
 
 
 def is_array(value: object) -> bool:

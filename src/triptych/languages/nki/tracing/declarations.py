@@ -71,6 +71,8 @@ class Declarations:
     limit: int = field(default_factory=lambda: settings().trace_limit)
     """The instructions and tensors that the trace may have."""
     argument_ids: set[int] = field(default_factory=set[int])
+    declared_ids: set[int] = field(default_factory=set[int])
+    """The tensors of `nl.ndarray`."""
     """The tensors that the caller gave."""
     constants: list[tuple[NkiTensor, NDArray[Any]]] = field(default_factory=list[tuple[NkiTensor, NDArray[Any]]])
     """Tensors whose contents the kernel brings with it."""
@@ -131,7 +133,7 @@ class Declarations:
             NkiError: for an on-chip tensor of one dimension.
         """
         counts = tuple(shape)
-        if min(counts, default=1) < 1:
+        if counts and min(counts) < 1:
             raise refuse(f"a tensor of shape {[int(count) for count in counts]} is empty")
         label = name or f"{buffer.name}{len(self.tensors)}"
         if buffer.space.on_chip:
@@ -148,7 +150,7 @@ class Declarations:
     def _tile(self, counts: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str, zeroed: bool) -> NkiTensor:
         axis = 0
         for at, count in enumerate(counts):
-            if isinstance(count, ParDim):
+            if type(count) is ParDim:
                 axis = at
                 break
         key = (counts, axis, dtype, id(buffer.space))

@@ -30,7 +30,7 @@ def fold_copies(
         ]
     )
     folded: list[Instruction] = []
-    verifier = Verifier(tensors, hardware, generation)
+    verifier = Verifier(tensors, hardware, generation, splits=generation == "beta1")
     for index, instruction in enumerate(instructions):
         joined = None
         if folded and index in copies and uses[instruction.region("src").tensor] == 2:

@@ -272,6 +272,23 @@ class Mask:
         """Never: control flow cannot depend on a mask."""
         raise refuse("control flow depends on a mask of index tiles: use it as mask=")
 
+    @property
+    def slanted(self) -> bool:
+        """Whether it is more than bounds of single axes, so that it may let through several boxes of a tile."""
+        return any(
+            sum(map(bool, index.steps)) > (comparison not in ("equal", "not_equal")) for index, comparison in self.terms
+        )
+
+    def boxes(self, shape: Sequence[int], *, split_rows: bool) -> list[Box]:
+        """The boxes of a tile of `shape` that together are what the mask lets through, none of an element of another.
+
+        `split_rows`: as few boxes as may be; else such that, where that is possible, each has the same first row.
+        """
+        terms = [(_spread(index, shape), comparison) for index, comparison in self.terms]
+        whole, axes = [(0, count) for count in shape], range(len(shape))
+        by_columns = _boxes(whole, terms, tuple(reversed(axes)))
+        return min(by_columns, _boxes(whole, terms, tuple(axes)), key=len) if split_rows else by_columns
+
     def box(self, shape: Sequence[int]) -> Box | None:
         """The part of a tile of `shape` that the mask lets through; None where it is empty.
 
@@ -284,19 +301,23 @@ class Mask:
         return tuple(limits) if all(first < end for first, end in limits) else None
 
 
+def box_cut(box: Box, shape: Sequence[int]) -> Cut:
+    """The part of a tile of `shape` that a box is: () for all of it."""
+    cut = tuple(None if part == (0, count) else part for part, count in zip(box, shape, strict=True))
+    return cut if any(cut) else ()
+
+
 def _cut(
     limits: list[tuple[int, int]], index: IndexTile, comparison: str, shape: Sequence[int]
 ) -> list[tuple[int, int]]:
     """The limits within which one term holds too."""
-    if len(index.shape) > len(shape):
-        raise refuse(f"a mask of shape {list(index.shape)} on a tile of shape {list(shape)}")
-    term = index.spread((*[1] * (len(shape) - len(index.shape)), *index.shape))
+    term = _spread(index, shape)
     axes = [axis for axis, step in enumerate(term.steps) if step]
     if not axes:
         return limits if _holds(term.offset, comparison) else [(0, 0) for _ in limits]
     if len(axes) > 1 or comparison in ("equal", "not_equal"):
         raise refuse(
-            "a mask must bound single axes (i_p < n, i_f >= m …)",
+            "a mask must bound single axes here (i_p < n, i_f >= m …)",
             "nisa.affine_select selects by any affine comparison, of two axes too",
         )
     axis = axes[0]
@@ -305,6 +326,46 @@ def _cut(
     first = first if low is None else max(first, low)
     end = end if high is None else min(end, high)
     return [*limits[:axis], (first, end), *limits[axis + 1 :]]
+
+
+def _spread(index: IndexTile, shape: Sequence[int]) -> IndexTile:
+    """The index of a mask with as many axes as a tile of `shape`."""
+    if len(index.shape) > len(shape):
+        raise refuse(f"a mask of shape {list(index.shape)} on a tile of shape {list(shape)}")
+    return index.spread((*[1] * (len(shape) - len(index.shape)), *index.shape))
+
+
+def _boxes(limits: list[tuple[int, int]], terms: Sequence[tuple[IndexTile, str]], order: Sequence[int]) -> list[Box]:
+    """The boxes within limits for which all terms hold; axes that come first in `order` are split first."""
+    later: list[tuple[IndexTile, str]] = []
+    for index, comparison in terms:
+        axes = sum(map(bool, index.steps))
+        if axes > 1 or (axes and comparison == "not_equal"):
+            later.append((index, comparison))
+        else:
+            bounds = ("less_equal", "greater_equal") if axes and comparison == "equal" else (comparison,)
+            for bound in bounds:
+                limits = _cut(limits, index, bound, index.shape)
+    if any(first >= end for first, end in limits):
+        return []
+    if not later:
+        return [tuple(limits)]
+    axis = next(at for at in order if later[0][0].steps[at])
+    found: list[Box] = []
+    for place in range(*limits[axis]):
+        inside = [*limits[:axis], (place, place + 1), *limits[axis + 1 :]]
+        for box in _boxes(inside, [(_at(index, axis, place), comparison) for index, comparison in later], order):
+            if found and found[-1] == (*box[:axis], (found[-1][axis][0], place), *box[axis + 1 :]):
+                found[-1] = (*box[:axis], (found[-1][axis][0], place + 1), *box[axis + 1 :])
+            else:
+                found.append(box)
+    return found
+
+
+def _at(index: IndexTile, axis: int, place: int) -> IndexTile:
+    """The index at one place along an axis."""
+    steps = (*index.steps[:axis], 0, *index.steps[axis + 1 :])
+    return IndexTile(index.shape, index.offset + index.steps[axis] * place, steps)
 
 
 def _holds(value: int, comparison: str) -> bool:

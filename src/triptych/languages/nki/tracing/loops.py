@@ -43,6 +43,10 @@ class Loops:
     _paths: dict[int, list[Path]] = field(default_factory=lambda: defaultdict[int, list[Path]](list))
     _exempt: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     _reductions: dict[object, Reduction] = field(default_factory=dict[object, Reduction])
+    _counts: dict[object, int] = field(default_factory=lambda: defaultdict[object, int](int))
+    """How many loops were entered, or one call was run, in an iteration."""
+    _ordinals: dict[int, int] = field(default_factory=dict[int, int])
+    """The place of each loop among those of the iteration that it was entered in."""
     reduced: set[int] = field(default_factory=set[int])
     """The tensors that are tiles of `nl.loop_reduce`."""
 
@@ -58,12 +62,24 @@ class Loops:
         """A loop begins: its number."""
         number = len(self._loops)
         self._loops[number] = Loop(independent, first_tensor)
+        self._ordinals[number] = self._counted(self.opened)
         return number
 
+    def _counted(self, what: object) -> int:
+        self._counts[what] += 1
+        return self._counts[what]
+
     def reduction(self, call_path: object, reduced: frozenset[int]) -> Reduction:
-        """What the call of `nl.loop_reduce` that runs has reduced, in this iteration of the other loops."""
-        outer = tuple(one for one in self.opened if one[0] not in reduced)
-        return self._reductions.setdefault((call_path, outer), Reduction())
+        """What the call of `nl.loop_reduce` that runs has reduced, in this iteration of the other loops.
+
+        Loops within a reduced one are entered anew, under new numbers, in each of its iterations: what they have in
+        common is their place there. So has a call that is run several times in an iteration.
+        """
+        within = next((at for at, one in enumerate(self.opened) if one[0] in reduced), len(self.opened))
+        outermost = self.opened[within][0] if within < len(self.opened) else None
+        inner = tuple((self._ordinals[loop], None if loop in reduced else at) for loop, at in self.opened[within + 1 :])
+        turn = self._counted((call_path, self.opened))
+        return self._reductions.setdefault((call_path, turn, self.opened[:within], outermost, inner), Reduction())
 
     def check(self, program: int, instructions: Sequence[Instruction], tensors: Sequence[Tensor]) -> None:
         """Refuse a program in which an iteration of an `affine_range` needs what another one wrote.

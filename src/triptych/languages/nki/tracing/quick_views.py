@@ -23,10 +23,14 @@ def sliced(view: View, keys: Sequence[object]) -> View | None:
         if not isinstance(one, slice):
             return None
         bounds = cast("slice[object, object, object]", one)
-        start, stop = 0 if bounds.start is None else bounds.start, count if bounds.stop is None else bounds.stop
-        if type(start) is not int or type(stop) is not int or bounds.step is not None:
+        start, stop = bounds.start, bounds.stop
+        if bounds.step is not None:
             return None
-        if not 0 <= start < stop <= count:
+        if start is None and stop is None:
+            shape.append(count)
+            continue
+        start, stop = 0 if start is None else start, count if stop is None else stop
+        if type(start) is not int or type(stop) is not int or not 0 <= start < stop <= count:
             return None
         offset += start * step
         shape.append(stop - start)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
+from triptych.languages.calling import frames
 from triptych.languages.nki.tracing.indexing import refuse
+from triptych.languages.nki.tracing.while_loops import look
 from triptych.neuron.isa.trace import Region
 
 if TYPE_CHECKING:
@@ -33,9 +36,17 @@ class VirtualRegister:
     def _no_number(self, *_: object) -> NoReturn:
         raise refuse(
             "the value of a register is not known while a kernel is traced: it is no number of Python, nor a condition",
-            "loop with nl.fori_loop and nl.while_loop; index with nl.ds(register, size) or .ap(scalar_offset=register)",
+            "loop with nl.fori_loop, nl.while_loop or `while register:`; index with nl.ds(register, size) or "
+            ".ap(scalar_offset=register)",
         )
 
-    __bool__ = __int__ = __index__ = __float__ = _no_number
+    def __bool__(self) -> bool:
+        """Only for `while register:`, a loop on the device."""
+        found = look(self, next(islice(frames(), 1, None)))
+        if found is None:
+            self._no_number()
+        return found
+
+    __int__ = __index__ = __float__ = _no_number
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = _no_number
     __lt__ = __le__ = __gt__ = __ge__ = _no_number

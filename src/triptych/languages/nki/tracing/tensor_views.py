@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 from triptych.languages.nki.tracing.dtypes import Dtype, nki_dtype
 from triptych.languages.nki.tracing.indexing import access_pattern, refuse, sequence, whole, whole_numbers
-from triptych.languages.nki.tracing.views import View
+from triptych.languages.nki.tracing.views import View, reshaped_steps
 from triptych.neuron.isa.trace import Dynamic, Indexing, Region
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ class TensorViews(ABC):
     @abstractmethod
     def on_chip(self) -> bool:
         """Whether it lies in SBUF or PSUM."""
+
+    @property
+    @abstractmethod
+    def packed(self) -> bool:
+        """Whether its tensor's elements lie one behind the other, in the order of the axes."""
 
     @abstractmethod
     def with_view(self, view: View, *, dtype: Dtype | None = None, writable: bool | None = None) -> Self:
@@ -99,14 +104,9 @@ class TensorViews(ABC):
                 f"cannot reshape `{self.name}` of shape {list(self.shape)} into {list(new)}: "
                 "the partition axis of an on-chip tensor must stay the first and keep its size"
             )
-        kept = [(count, step) for count, step in zip(old, steps, strict=True) if count > 1]
-        inner = kept[-1][1] if kept else 1
-        expected = inner
-        for count, step in reversed(kept):
-            if step != expected:
-                raise refuse(f"cannot reshape `{self.name}`: its elements do not lie at equal steps")
-            expected *= count
-        fresh = [inner * prod(new[axis + 1 :]) for axis in range(len(new))]
+        fresh = reshaped_steps(old, steps, new)
+        if fresh is None:
+            raise refuse(f"cannot reshape `{self.name}`: its elements do not lie at equal steps")
         pairs = [*head, *zip(new, fresh, strict=True)]
         shape, all_steps = tuple(count for count, _ in pairs), tuple(step for _, step in pairs)
         return replace(view, shape=shape, steps=all_steps, ranges=())
@@ -285,6 +285,8 @@ class TensorViews(ABC):
         shape, steps = tuple(count for _, count in pairs), tuple(step for step, _ in pairs)
         if self.on_chip and len(shape) < 2:
             raise refuse(_TWO_AXES)
+        if not self.packed:
+            raise refuse(f"ap() of `{self.name}`, whose elements do not lie one behind the other", "give a copy of it")
         base, tensor, kind = view, view.tensor, self.dtype
         if dtype is not None and nki_dtype(dtype) != self.dtype:
             kind = nki_dtype(dtype)

@@ -11,12 +11,19 @@ from triptych.core.errors import UnknownNkiName
 from triptych.languages.calling import author_location
 from triptych.languages.nki.tracing.buffers import Buffer, sbuf
 from triptych.languages.nki.tracing.dtypes import Dtype, nki_dtype
-from triptych.languages.nki.tracing.indexing import Cut, Ds, IndexTile, join_shapes, refuse, whole
+from triptych.languages.nki.tracing.indexing import Cut, Ds, IndexTile, Mask, join_shapes, refuse, whole
 from triptych.languages.nki.tracing.operators import STEERING, TileOperators
 from triptych.languages.nki.tracing.quick_views import sliced, tiled
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.tensor_views import TensorViews
-from triptych.languages.nki.tracing.views import AxisRange, View, expand_index, out_of_bounds, slice_of
+from triptych.languages.nki.tracing.views import (
+    AxisRange,
+    View,
+    expand_index,
+    out_of_bounds,
+    reshaped_steps,
+    slice_of,
+)
 from triptych.neuron.isa import Tensor
 from triptych.neuron.isa.trace import Dynamic, Indexing
 
@@ -112,11 +119,18 @@ class NkiTensor(TileOperators, TensorViews):
         return self.shape == self.declaration.shape and self.size == self.declaration.size
 
     @property
+    def packed(self) -> bool:
+        """Whether its tensor's elements lie one behind the other, in the order of the axes."""
+        tensor = self.declaration
+        return not tensor.strides or reshaped_steps(tensor.shape, tensor.strides, (tensor.size,)) == (1,)
+
+    @property
     def reshaped_whole(self) -> bool:
-        """Whether it views all of its tensor in HBM, in its order, in whatever shape."""
+        """Whether it views all that its rank has of its tensor in HBM, in its order, in whatever shape."""
         view = self._view
         order = zip(view.steps, view.shape, range(self.ndim), strict=True)
-        known = view.offset == 0 and view.dynamic is None and self.size == self.declaration.size
+        own = self.declaration.size == self.size * self.tracer.ranks
+        known = own and view.offset % self.size == 0 and view.dynamic is None
         return known and not self.on_chip and all(n == 1 or step == prod(self.shape[at + 1 :]) for step, n, at in order)
 
     def __len__(self) -> int:
@@ -199,7 +213,9 @@ class NkiTensor(TileOperators, TensorViews):
             elif (found := tiled(view, known)) is not None:
                 self.tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
             if found is not None:
-                return self.with_view(found)
+                return NkiTensor(self.tracer, found, self.dtype, self.buffer, self.name, writable=self.writable)
+        if isinstance(key, Mask):
+            return MaskedTile(self, self.tracer.cut(key, self.shape))
         keys = expand_index(known or cast("object", key), self.ndim, self.name)
         if any(isinstance(one, IndexTile) or (isinstance(one, NkiTensor) and one.moves is not None) for one in keys):
             self.tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
@@ -294,7 +310,8 @@ class NkiTensor(TileOperators, TensorViews):
         if index.size != index.shape[0]:
             raise refuse(f"tensor `{self.name}`: indices of shape {list(index.shape)}; expected [P, 1]")
         count = index.shape[0]
-        lines = IndexTile((count, 1), 0, (0, 0))
+        rank = max([2, *(len(one.shape) for one in keys if isinstance(one, IndexTile))])
+        lines = IndexTile((count, *[1] * (rank - 1)), 0, (0,) * rank)
         inner = self[0].with_view(replace(self[0].elements, shape=(1, *self.shape[1:]), steps=(0, *self.strides[1:])))
         view = inner.with_view(inner._by_tiles([lines, *keys[1:]])).elements
         dynamic = self._dynamic(Indexing.ROWS, index, self.strides[0], self.shape[0])
@@ -338,7 +355,14 @@ class NkiTensor(TileOperators, TensorViews):
         return self.tracer.accumulate(self, value)
 
     def __bool__(self) -> bool:
-        """Never: values are not known while a kernel is traced."""
+        """Whether there is a tensor, as kernels ask of one that may be None; what it holds is not known while traced.
+
+        Raises:
+            NkiError: where the author may mean a value: for one element, a part, or the result of a function.
+        """
+        declared = self.is_argument or self._view.tensor in self.tracer.declared_ids
+        if declared and self.whole and self.size > 1:
+            return True
         raise refuse(
             f"control flow depends on the value of tensor `{self.name}`: values are not known while a kernel is traced",
             STEERING,
@@ -375,6 +399,26 @@ class NkiTensor(TileOperators, TensorViews):
         if name.startswith("__"):
             raise AttributeError(name)
         raise UnknownNkiName.of("attribute of NkiTensor", name, _public_names(), author_location())
+
+
+class MaskedTile(NkiTensor):
+    """Beta 1's operand mask, `tile[i_f < n]`: a tile of which a product takes a part, in the place it has."""
+
+    __slots__ = ("cut", "tile")
+
+    def __init__(self, tile: NkiTensor, cut: Cut | None) -> None:
+        """`cut` is what the mask lets through: () for all of it, None for nothing."""
+        super().__init__(tile.tracer, tile.elements, tile.dtype, tile.buffer, tile.name, writable=False)
+        self.tile = tile
+        self.cut = cut
+
+    @property
+    def elements(self) -> View:
+        """Never: only a product knows what it takes of them."""
+        raise refuse(
+            f"a mask as an index of `{self.name}` is for the operands of nl.matmul and nisa.nc_matmul alone",
+            "other functions take mask=",
+        )
 
 
 def _known_later(key: object) -> tuple[object, int] | None:

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
 from math import prod
 
 import numpy as np
 
-from triptych.core.checks import GENERATION
-from triptych.core.errors import NkiError
+from triptych.core.checks import COMPILER, GENERATION
+from triptych.core.errors import NkiError, NkiLimitError
 from triptych.core.launches import Finding
 from triptych.core.settings import settings
 from triptych.core.source import SourceLocation
 from triptych.languages.calling import author_location
 from triptych.languages.nki.tracing.declarations import RUN_TRACED, Declarations
 from triptych.languages.nki.tracing.fold import fold_copies
-from triptych.languages.nki.tracing.indexing import Cut, Mask, number, refuse, whole
+from triptych.languages.nki.tracing.forms import Form, attributes_of, form_of
+from triptych.languages.nki.tracing.indexing import Cut, Mask, box_cut, number, refuse, whole
 from triptych.languages.nki.tracing.loops import Loops
 from triptych.languages.nki.tracing.operators import COMPARISONS, OPERATORS, STEERING
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.spinning import stopped_where_it_spins
+from triptych.languages.nki.tracing.split import split_axes, works_by_elements
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.tracing.views import pattern_of
+from triptych.languages.nki.tracing.while_loops import OpenLoop
 from triptych.neuron.isa import ROWS, Engine, Instruction, Region, Space, Trace, Verifier
 from triptych.neuron.isa.capacity import verify_capacity
 from triptych.neuron.isa.row import OperandRule, Row
@@ -35,25 +37,6 @@ CURRENT = "current"
 
 TileOrNumber = NkiTensor | VirtualRegister | float
 Binary = Callable[..., NkiTensor]
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """What is the same of all instructions of a row."""
-
-    row: Row
-    defaults: Mapping[str, AttributeValue]
-    has_state: bool
-    """Whether an operand stands for registers of the engine."""
-
-    @classmethod
-    def of(cls, operation: str) -> _Form:
-        row = ROWS[operation]
-        defaults = {name: rule.default for name, rule in row.attributes.items()}
-        return cls(row, defaults, any(rule.state or rule.name == "registers" for rule in row.operands))
-
-
-_form = cache(_Form.of)
 
 
 @dataclass(slots=True)
@@ -67,13 +50,15 @@ class Tracer(Declarations):
     """What AWS's compiler refuses and its simulator does not, where that is accepted; None: it is refused."""
     accumulated: set[int] = field(default_factory=set[int])
     """The products that `+=` sent elsewhere: nothing writes them any more."""
-    masked: dict[int, Cut | None] = field(default_factory=dict[int, Cut | None])
-    """The part that a mask let an instruction fill of the tile that it made; None for nothing."""
+    masked: dict[int, tuple[Cut | None, ...]] = field(default_factory=dict[int, tuple[Cut | None, ...]])
+    """The parts that a mask let an instruction fill of the tile that it made; None for nothing."""
     _legacy: dict[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
     loops: Loops = field(default_factory=Loops)
     """Beta 1's unrolled loops."""
     in_order: int = 0
     """How many `nl.no_reorder()` the kernel is inside of."""
+    open_loops: list[OpenLoop] = field(default_factory=list[OpenLoop])
+    """The `while register:` that the kernel is inside of."""
     _names: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
     _reset: set[tuple[int, Engine]] = field(default_factory=set[tuple[int, Engine]])
     _assignments: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
@@ -81,7 +66,9 @@ class Tracer(Declarations):
 
     def __post_init__(self) -> None:
         """Instructions are verified as they are recorded."""
-        self._verifier = Verifier(self.tensors, self.hardware, self.generation, self.notices)
+        self._verifier = Verifier(
+            self.tensors, self.hardware, self.generation, self.notices, splits=self.generation == BETA1
+        )
 
     @property
     def instructions(self) -> list[Instruction]:
@@ -115,6 +102,16 @@ class Tracer(Declarations):
         if self.generation == CURRENT:
             self._legacy.setdefault(feature, author_location())
 
+    def breach(self, message: str, hint: str) -> None:
+        """AWS's compiler refuses what its simulator takes.
+
+        Raises:
+            NkiError: unless the trace is lenient: then it is a finding.
+        """
+        if self.notices is None:
+            raise refuse(message, hint)
+        self.notices.append(Finding.of(COMPILER, message, author_location()))
+
     def emit(
         self,
         operation: str,
@@ -129,28 +126,79 @@ class Tracer(Declarations):
         Raises:
             NkiError: (and its kinds) where the instruction breaks a rule of the hardware.
         """
-        form = _form(operation)
+        form = form_of(operation)
+        if isinstance(mask, Mask) and mask.slanted:
+            return self._emit_boxes(form, operands, attributes, engine, mask)
         box = () if mask is None else self._box(mask, form.row, operands)
         if box != () or self.masked:
             self.note_filled(operands.get("dst"), box)
         if box is None:
             return None
+        return self._record(form, operands, attributes, engine, box)
+
+    def _emit_boxes(
+        self,
+        form: Form,
+        operands: Mapping[str, TileOrNumber | None],
+        attributes: Mapping[str, AttributeValue] | None,
+        engine: Engine | None,
+        mask: Mask,
+    ) -> int | None:
+        """An instruction for each box that a mask lets through: a comparison of axes is none of the hardware's."""
+        self.note_legacy("mask=")
+        shape = self._masked_shape(form.row, operands)
+        given = {name: one for name, one in operands.items() if one is not None}
+        others = [one.shape for name, one in given.items() if isinstance(one, NkiTensor) and name != "dst"]
+        dst = given.get("dst")
+        alike = all(one == shape or prod(one) == one[0] for one in others)
+        command = (attributes or {}).get("reduce_cmd", "idle")
+        has_state = any(rule.state and (rule.name != "registers" or command != "idle") for rule in form.row.operands)
+        alike = alike and isinstance(dst, NkiTensor) and dst.shape == shape
+        if has_state or not alike or not works_by_elements(form.row, given):
+            raise refuse(
+                f"{form.row.name}: a mask that compares axes needs tiles of one shape, and an instruction that makes "
+                "each element of its own",
+                "nisa.affine_select selects by any affine comparison",
+            )
+        anywhere = (engine or form.row.engines[0]).facts.starts_anywhere
+        cuts = [box_cut(box, shape) for box in mask.boxes(shape, split_rows=anywhere)]
+        self.note_filled(operands.get("dst"), *cuts or [None])
+        recorded = None
+        for cut in cuts:
+            try:
+                recorded = self._record(form, operands, attributes, engine, cut)
+            except NkiLimitError as error:
+                raise refuse(
+                    f"a mask that compares axes makes an instruction a box, one of which cannot be: {error.message}",
+                    "nisa.affine_select selects by any affine comparison; DMAs begin at any partition",
+                ) from None
+        return recorded
+
+    def _record(
+        self,
+        form: Form,
+        operands: Mapping[str, TileOrNumber | None],
+        attributes: Mapping[str, AttributeValue] | None,
+        engine: Engine | None,
+        box: Cut,
+    ) -> int:
+        """Record an instruction on what a mask lets through; its index."""
         chosen = engine or form.row.engines[0]
         regions: dict[str, Operand] = {}
         for rule in form.row.operands:
             operand = operands.get(rule.name)
+            if operand is None:
+                continue
             if isinstance(operand, NkiTensor):
                 regions[rule.name] = self._region(operand, box, rule)
-            elif operand is None:
-                continue
             elif isinstance(operand, VirtualRegister):
                 regions[rule.name] = self.index_region(operand, rule.name)
             else:
                 regions[rule.name] = float(operand)
-        filled = {**form.defaults, **attributes} if attributes else form.defaults
+        filled = form.filled(attributes)
         if form.has_state:
             self._add_state(form.row, chosen, regions, filled)
-        instruction = Instruction(operation, chosen, regions, filled, author_location())
+        instruction = Instruction(form.row.name, chosen, regions, filled, author_location())
         self._verifier.verify(instruction)
         self._count()
         instructions = self.instructions
@@ -158,33 +206,34 @@ class Tracer(Declarations):
         self.loops.record(self.program)
         return len(instructions) - 1
 
-    def note_filled(self, made: object, part: Cut | None) -> None:
-        """An instruction filled a part of a tile; a tile that is filled twice counts as whole."""
+    def note_filled(self, made: object, *parts: Cut | None) -> None:
+        """An instruction filled parts of a tile; a tile that is filled twice counts as whole."""
         if not isinstance(made, NkiTensor):
             return
         tensor = made.elements.tensor
-        if part == () or tensor in self.masked:
+        if parts == ((),) or tensor in self.masked:
             self.masked.pop(tensor, None)
         else:
-            self.masked[tensor] = part
+            self.masked[tensor] = parts
 
-    def _filled(self, target: NkiTensor, value: NkiTensor) -> tuple[NkiTensor, NkiTensor] | None:
-        """Target and value where the value was filled: what a mask leaves out is not copied; None for nothing."""
-        part = self.masked.get(value.elements.tensor, ()) if self.masked and value.whole else ()
-        if part is None:
-            return None
-        return (target.part(part), value.part(part)) if part else (target, value)
+    def _filled(self, target: NkiTensor, value: NkiTensor) -> list[tuple[NkiTensor, NkiTensor]]:
+        """Target and value where the value was filled: what a mask leaves out is not copied."""
+        parts = self.masked.get(value.elements.tensor, ((),)) if self.masked and value.whole else ((),)
+        return [
+            (target.part(part), value.part(part)) if part else (target, value) for part in parts if part is not None
+        ]
 
     def _box(self, mask: object, row: Row, operands: Mapping[str, TileOrNumber | None]) -> Cut | None:
         """The part of the largest operand that a mask lets through: () for all of it, None for nothing.
 
         Operands of whose size the row decides, such as the 8 values of max8, are not what the mask is about.
         """
-        if mask is None:
-            return ()
+        return self.cut(mask, self._masked_shape(row, operands))
+
+    def _masked_shape(self, row: Row, operands: Mapping[str, TileOrNumber | None]) -> tuple[int, ...]:
         tiles = [(rule.fixed, operands.get(rule.name)) for rule in row.operands]
         ranked = [(not fixed, tile.size, tile) for fixed, tile in tiles if isinstance(tile, NkiTensor)]
-        return self.cut(mask, max(ranked, key=lambda one: one[:2])[2].shape)
+        return max(ranked, key=lambda one: one[:2])[2].shape
 
     def cut(self, mask: object, shape: Sequence[int]) -> Cut | None:
         """The part of a tile of `shape` that a mask lets through: () for all of it, None for nothing."""
@@ -198,8 +247,7 @@ class Tracer(Declarations):
         box = mask.box(shape)
         if box is None:
             return None
-        cut = tuple(None if part == (0, count) else part for part, count in zip(box, shape, strict=True))
-        return cut if any(cut) else ()
+        return box_cut(box, shape)
 
     def _region(self, tensor: NkiTensor, cut: Cut, rule: OperandRule) -> Region:
         if tensor.tracer is not self:
@@ -209,7 +257,11 @@ class Tracer(Declarations):
                 f"tensor `{tensor.name}` cannot be written",
                 "an input is immutable and a broadcast view read-only: write to a tensor of nl.ndarray",
             )
-        view = tensor.elements.cut(cut[:1] if rule.fixed else cut) if cut else tensor.elements
+        view = tensor.elements
+        if 0 in view.shape:
+            raise refuse(f"tensor `{tensor.name}`: a part of shape {list(view.shape)} is empty")
+        if cut:
+            view = view.cut(cut[:1] if rule.fixed else cut)
         if view.ranges:
             tensor.check_ranges(view)
         if view.partition_axis not in (None, 0):
@@ -257,9 +309,9 @@ class Tracer(Declarations):
                 raise refuse(
                     f"`{target.name}[…] = …` moves data between memories", "use nl.load, nl.store or nisa.dma_copy"
                 )
-            filled = self._filled(target, value if value.shape == target.shape else value.broadcast_to(target.shape))
-            if filled is not None:
-                self.emit("tensor_copy", {"dst": filled[0], "src": filled[1]})
+            fitting = value if value.shape == target.shape else value.broadcast_to(target.shape)
+            for part, filled in self._filled(target, fitting):
+                self.emit("tensor_copy", {"dst": part, "src": filled})
                 self._assignments.add((self.program, len(self.instructions) - 1))
                 if value.elements.tensor in self.loops.reduced:
                     self.loops.exempt(self.program, [len(self.instructions) - 1])
@@ -273,15 +325,17 @@ class Tracer(Declarations):
         whole_target = target
         if isinstance(value, NkiTensor) and target.shape == value.shape:
             filled = self._filled(target, value)
-            if filled is None:
+            if len(filled) != 1:
+                for part, one in filled:
+                    self.operate("+", part, one, into=part)
                 return target
-            target, value = filled
+            ((target, value),) = filled
         if isinstance(value, NkiTensor) and target.buffer.space is Space.PSUM and self._is_last_matmul(value):
             self.note_legacy("psum += nisa.nc_matmul(…)")
             last = self.instructions[-1]
             dst = next(rule for rule in ROWS[last.operation].operands if rule.name == "dst")
             operands = {**last.operands, "dst": self._region(target, (), dst)}
-            attributes = {**last.attributes, "accumulate": None}
+            attributes = attributes_of(last.operation, {**last.attributes, "accumulate": None})
             accumulating = Instruction(last.operation, last.engine, operands, attributes, last.where)
             self._verifier.verify(accumulating)
             self.instructions[-1] = accumulating
@@ -340,7 +394,8 @@ class Tracer(Declarations):
 
     def _folded(self, program: int) -> tuple[Instruction, ...]:
         copies = {index for one, index in self._assignments if one == program}
-        return fold_copies(self.programs[program], copies, self.tensors, self.hardware, self.generation)
+        folded = fold_copies(self.programs[program], copies, self.tensors, self.hardware, self.generation)
+        return split_axes(folded, self.tensors, self.hardware, self.generation) if self.generation == BETA1 else folded
 
     def _check_outputs(self, programs: Sequence[Sequence[Instruction]], outputs: Sequence[NkiTensor]) -> None:
         written = {

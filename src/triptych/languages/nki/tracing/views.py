@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
@@ -20,6 +21,30 @@ class AxisRange:
     axis: int
     extent: int
     index: IndexTile
+
+
+def reshaped_steps(shape: Sequence[int], steps: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:
+    """The steps of the same elements, in the same order, in the shape `new`; None where no steps give them."""
+    if 0 in new:
+        return None
+    runs: list[tuple[int, int]] = []
+    """(elements, step) of axes that are one when they are merged, the last first."""
+    for count, step in reversed(list(zip(shape, steps, strict=True))):
+        if runs and step == runs[-1][0] * runs[-1][1]:
+            runs[-1] = (runs[-1][0] * count, runs[-1][1])
+        elif count > 1:
+            runs.append((count, step))
+    at, left, step = 0, *(runs[0] if runs else (1, 1))
+    fresh: list[int] = []
+    for count in reversed(new):
+        if count > 1 and left == 1:
+            at += 1
+            left, step = runs[at]
+        if left % count:
+            return None
+        fresh.append(step)
+        left, step = left // count, step * count
+    return tuple(reversed(fresh))
 
 
 @value
@@ -149,6 +174,6 @@ def _range_of(first: int, end: int, step: int, axis: int, count: int, name: str)
         raise refuse(f"tensor `{name}`: the slice step {step} must be 1 or more")
     if first < 0 or end > count:
         raise out_of_bounds(name, axis, first, end - 1, count)
-    if end <= first:
+    if end < first:
         raise refuse(f"tensor `{name}`: the slice {first}:{end} of dimension {axis} is empty")
     return first, step, len(range(first, end, step))

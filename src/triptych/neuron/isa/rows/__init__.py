@@ -11,6 +11,7 @@ from triptych.neuron.isa.rows import (
     random,
     scalar,
     tensor,
+    variable_collectives,
     vector,
     vector_reduction,
     vector_search,
@@ -18,6 +19,6 @@ from triptych.neuron.isa.rows import (
 
 ROW_MODULES = (
     tensor, microscaling, vector, vector_reduction, vector_search, scalar, gpsimd, gpsimd_gather, random,
-    dma, cores, collectives, control,
+    dma, cores, collectives, variable_collectives, control,
 )  # fmt: skip
 """The files of the table."""

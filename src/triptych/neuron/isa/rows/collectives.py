@@ -37,13 +37,14 @@ _OPERATIONS = ("add", "maximum", "minimum")
 Array = NDArray[Any]
 
 
-def _group(attributes: Attributes) -> Sequence[int]:
+def group_of(attributes: Attributes) -> Sequence[int]:
+    """The members."""
     return cast("tuple[int, ...]", attributes["group"])
 
 
-def _place(operands: Values, attributes: Attributes) -> int:
+def place_in_group(operands: Values, attributes: Attributes) -> int:
     """The place of this program among the members."""
-    return list(_group(attributes)).index(operands.program)
+    return list(group_of(attributes)).index(operands.program)
 
 
 def _reduced(operands: Values, attributes: Attributes, name: str = "src") -> Array:
@@ -65,7 +66,7 @@ def _sizes(factor: Callable[[int], tuple[int, int]]) -> Check:
     """dst has `factor(members)` times as many elements as src, as (numerator, denominator)."""
 
     def check(subject: Subject) -> None:
-        times, over = factor(len(_group(subject.instruction.attributes)))
+        times, over = factor(len(group_of(subject.instruction.attributes)))
         source, dst = subject.instruction.region("src").size, subject.instruction.region("dst").size
         if dst * over != source * times:
             raise subject.refuse(
@@ -76,8 +77,15 @@ def _sizes(factor: Callable[[int], tuple[int, int]]) -> Check:
     return check
 
 
+def _first_dimension(subject: Subject) -> None:
+    """Tensors are split along their first axis."""
+    axis = subject.instruction.attributes["dim"]
+    if axis != 0:
+        raise subject.refuse(f"collective_dim is {axis}; expected 0")
+
+
 def _dimension(subject: Subject) -> None:
-    """Tensors are joined and split along their first axis; in SBUF along the second too."""
+    """Tensors are joined along their first axis; in SBUF along the second too."""
     axis, on_chip = subject.instruction.attributes["dim"], subject.tensor("src").space.on_chip
     if axis not in ((0, 1) if on_chip else (0,)):
         raise subject.refuse(f"collective_dim is {axis}; expected 0" + (" or 1" if on_chip else " for tensors in HBM"))
@@ -90,12 +98,13 @@ def _collective(
     attributes: Mapping[str, Any],
     flow: Flow = Flow.MOVEMENT,
     keeps: bool = False,
+    memories: frozenset[Space] = _MEMORIES,
 ) -> None:
-    dst = updated("dst", _MEMORIES) if keeps else output("dst", _MEMORIES)
+    dst = updated("dst", memories) if keeps else output("dst", memories)
     row(
         name,
         engines=(Engine.DMA,),
-        operands=(dst, tile("src", _MEMORIES)),
+        operands=(dst, tile("src", memories)),
         attributes={"group": (), **attributes},
         flow=flow,
         cost=Cost.UNPUBLISHED,
@@ -119,12 +128,12 @@ def _all_gather(operands: Values, attributes: Attributes) -> Mapping[str, Array]
 def _reduce_scatter(operands: Values, attributes: Attributes) -> Mapping[str, Array]:
     """dst = this rank's part, along an axis, of the src of all ranks reduced in float32."""
     parts = np.split(_reduced(operands, attributes), len(operands.others), axis=cast("int", attributes["dim"]))
-    return {"dst": parts[_place(operands, attributes)]}
+    return {"dst": parts[place_in_group(operands, attributes)]}
 
 
 def _all_to_all(operands: Values, attributes: Attributes) -> Mapping[str, Array]:
     """dst = this rank's part of each rank's src, one behind the other."""
-    place, count = _place(operands, attributes), len(operands.others)
+    place, count = place_in_group(operands, attributes), len(operands.others)
     return {"dst": np.concatenate([np.split(one["src"], count, axis=0)[place] for one in operands.others], axis=0)}
 
 
@@ -133,12 +142,12 @@ def _permute(operands: Values, attributes: Attributes) -> Mapping[str, Array]:
     source = attributes["source"]
     if source is None:
         return {"dst": operands["dst"]}
-    return {"dst": operands.others[list(_group(attributes)).index(cast("int", source))]["src"]}
+    return {"dst": operands.others[list(group_of(attributes)).index(cast("int", source))]["src"]}
 
 
 def _splits(subject: Subject) -> None:
     axis = cast("int", subject.instruction.attributes.get("dim", 0))
-    count, ranks = subject.instruction.region("src").shape[axis], len(_group(subject.instruction.attributes))
+    count, ranks = subject.instruction.region("src").shape[axis], len(group_of(subject.instruction.attributes))
     if count % ranks:
         raise subject.refuse(
             f"{subject.describe('src')} has {count} elements along axis {axis}; {ranks} ranks share them"
@@ -151,10 +160,13 @@ _collective(
 )  # fmt: skip
 _collective("all_gather", _all_gather, _dimension, _sizes(lambda ranks: (ranks, 1)), attributes={"dim": 0})
 _collective(
-    "reduce_scatter", _reduce_scatter, _dimension, _splits, _sizes(lambda ranks: (1, ranks)), one_of("op", _OPERATIONS),
-    attributes={"op": None, "dim": 0}, flow=Flow.ELEMENTWISE,
+    "reduce_scatter", _reduce_scatter, _first_dimension, _splits, _sizes(lambda ranks: (1, ranks)),
+    one_of("op", _OPERATIONS), attributes={"op": None, "dim": 0}, flow=Flow.ELEMENTWISE,
 )  # fmt: skip
-_collective("all_to_all", _all_to_all, _dimension, _splits, _sizes(lambda ranks: (1, 1)), attributes={"dim": 0})
+_collective(
+    "all_to_all", _all_to_all, _first_dimension, _splits, _sizes(lambda ranks: (1, 1)),
+    attributes={"dim": 0}, memories=frozenset({Space.HBM}),
+)  # fmt: skip
 _collective(
     "collective_permute", _permute, _sizes(lambda ranks: (1, 1)), attributes={"source": optional(int)}, keeps=True,
 )  # fmt: skip

@@ -20,9 +20,6 @@ _GPSIMD_BYTES: Mapping[int, int] = {4: 1024, 2: 512, 1: 256}
 
 
 def _shared(subject: Subject) -> None:
-    tensor = subject.tensor("data")
-    if not tensor.shared:
-        raise subject.refuse(f"{subject.describe('data')} is no tensor of nl.shared_hbm, which is what cores share")
     if subject.instruction.attributes["cores"] != (0, 1):
         raise subject.refuse(f"cores={subject.instruction.attributes['cores']}; only (0, 1) can meet")
 
@@ -30,7 +27,7 @@ def _shared(subject: Subject) -> None:
 @row(
     "core_barrier",
     engines=_ENGINES,
-    operands=(named("data", frozenset({Space.HBM})),),
+    operands=(named("data", frozenset({Space.HBM, Space.SBUF})),),
     attributes={"cores": ()},
     cost=Cost.CONTROL,
     core_generation=3,

@@ -148,7 +148,7 @@ def tensor_scalar(operands: Values, attributes: Attributes) -> Mapping[str, NDAr
         alu("op0"),
         alu("op1"),
         arithmetic("op0", "op1"),
-        one_a_partition("operand0", "data"),
+        one_a_partition("operand0", "data", float32=False),
     ),
     flops=operations_work("op0", "op1"),
 )

@@ -255,7 +255,7 @@ def select_reduce(operands: Values, attributes: Attributes) -> Mapping[str, NDAr
 
 def _least_float32(subject: Subject) -> None:
     value = subject.instruction.operands["on_false_value"]
-    if value != FLOAT32_MINIMUM:
+    if not isinstance(value, int | float) or np.float32(value) != FLOAT32_MINIMUM:
         raise subject.refuse(f"on_false_value is {value}; the engine has only nl.fp32.min ({FLOAT32_MINIMUM})")
 
 
