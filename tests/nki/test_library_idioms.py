@@ -14,7 +14,7 @@ import triptych as tt
 from triptych.core.errors import NkiError
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
-from triptych.languages.nki import nki
+from triptych.languages.nki import nki, nki_beta1
 from triptych.languages.nki.tracing.tensors import NkiTensor
 
 
@@ -109,6 +109,15 @@ def test_the_truth_of_an_argument_is_whether_there_is_one() -> None:
         same(nki.jit(optional)(a, bias), a + bias)
         with pytest.raises(NkiError, match="control flow depends on the value of tensor `bias`"):
             nki.jit(optional)(a, np.ones((1, 1), F32))
+
+
+def test_in_beta1_arguments_alone_have_a_truth() -> None:
+    def kernel(a: NkiTensor) -> NkiTensor:
+        values = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf) if a else a
+        return values if values else a
+
+    with pytest.raises(NkiError, match="control flow depends on the value of tensor `sbuf1`"):
+        nki_beta1.jit(kernel).capture(random(8, 8))
 
 
 def test_the_truth_of_values_is_not_known() -> None:

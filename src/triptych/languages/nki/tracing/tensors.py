@@ -358,9 +358,11 @@ class NkiTensor(TileOperators, TensorViews):
         """Whether there is a tensor, as kernels ask of one that may be None; what it holds is not known while traced.
 
         Raises:
-            NkiError: where the author may mean a value: for one element, a part, or the result of a function.
+            NkiError: where the author may mean a value: for one element, a part, or the result of a function; in
+                Beta 1 for all but arguments, of which AWS's examples ask so (its `err_ambiguous_tensor_truth_value`).
         """
-        declared = self.is_argument or self._view.tensor in self.tracer.declared_ids
+        in_beta1 = self.tracer.generation == "beta1"
+        declared = self.is_argument or (self._view.tensor in self.tracer.declared_ids and not in_beta1)
         if declared and self.whole and self.size > 1:
             return True
         raise refuse(
