@@ -286,14 +286,26 @@ class Suite(TypedDict):
     failed: dict[str, Failure]
 
 
-def _suite(outcomes: Outcomes, before: Suite | None) -> Suite:
-    """With the source and the reasons of the record before."""
+def suite_of(name: str, outcomes: Outcomes, source: str = "") -> Suite:
+    """A suite, with the source (unless it is given) and the reasons of the record before."""
+    before = _recorded().get(name)
     known: Mapping[str, Failure] = {} if before is None else before["failed"]
     failed: dict[str, Failure] = {
         name: {"error": error, "reason": known[name]["reason"] if name in known else ""}
         for name, error in outcomes.failed.items()
     }
-    return {"source": "" if before is None else before["source"], "passed": outcomes.passed, "failed": failed}
+    known_source = "" if before is None else before["source"]
+    return {"source": source or known_source, "passed": outcomes.passed, "failed": failed}
+
+
+def _recorded() -> Mapping[str, Suite]:
+    return json.loads(DATA.read_text(encoding="utf-8"))["suites"] if DATA.exists() else {}
+
+
+def write_suites(target: str, suites: Mapping[str, Suite]) -> None:
+    """Put the suites into the record, in the place of those of the same names."""
+    text = json.dumps({"target": target, "suites": {**_recorded(), **suites}}, indent=1, ensure_ascii=False)
+    DATA.write_text(text + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -302,7 +314,6 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target", default="trn2", help="the chip; trn2 unless named")
     options = parser.parse_args()
-    known: Mapping[str, Suite] = json.loads(DATA.read_text(encoding="utf-8"))["suites"] if DATA.exists() else {}
     tt.nki.activate()
     suites: dict[str, Suite] = {}
     for folder in sorted(one for one in options.folder.iterdir() if one.is_dir()):
@@ -312,10 +323,9 @@ def main() -> None:
             with contextlib.redirect_stdout(io.StringIO()):
                 outcomes = run_samples(folder) if folder.name == SAMPLES_FOLDER else run_tests(folder)
         sys.path.remove(str(folder))
-        suites[folder.name] = _suite(outcomes, known.get(folder.name))
+        suites[folder.name] = suite_of(folder.name, outcomes)
         print(f"{folder.name}: {outcomes.passed} passed, {len(outcomes.failed)} failed")
-    text = json.dumps({"target": options.target, "suites": suites}, indent=1, ensure_ascii=False)
-    DATA.write_text(text + "\n", encoding="utf-8")
+    write_suites(options.target, suites)
 
 
 if __name__ == "__main__":

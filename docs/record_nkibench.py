@@ -66,8 +66,8 @@ def _with_pass_cycles(timeline: Timeline, chip: NeuronChip, cycles: int) -> floa
     more = FLOAT32_PASSES * (cycles - PASS_CYCLES) / chip.tensor_clock_hz
 
     def float32(instruction: Instruction) -> bool:
-        product = instruction.operation == "nc_matmul"
-        return product and work.tensors[instruction.region("moving").tensor].dtype.name == "f32"
+        read = {"nc_matmul": "moving", "nc_transpose": "data"}.get(instruction.operation)
+        return read is not None and work.tensors[instruction.region(read).tensor].dtype.name == "f32"
 
     cores: list[CoreWork] = []
     for core, program in zip(work.cores, work.programs, strict=True):

@@ -72,7 +72,7 @@ def _names() -> Iterator[str]:
     for title, module in (("nki.isa", isa), ("nki.language", language), ("nki.collectives", collectives)):
         yield f"## {title}\n\n{table(('name', 'meaning'), _functions(module))}"
         absent = ", ".join(code(name) for name in missing(title, vars(module)))
-        yield f"Names of `{title}` that are not implemented: {absent}.\n\n"
+        yield f"Names of `{title}` that are not implemented: {absent or 'none'}.\n\n"
 
 
 def _functions(module: ModuleType) -> Iterator[tuple[str, str]]:
