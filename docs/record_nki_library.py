@@ -5,7 +5,8 @@
 CLONE is a clone of aws-neuron/nki-library, no part of this repository. Its integration tests bring inputs, references
 and tolerances; what would compile and run a kernel on a device is replaced by triptych, as its own simulation mode
 replaces it by AWS's simulator. Of each test function the `CASES` cases with the least product of whole-number
-parameters run, in a process each with a time limit; cases that are to be refused are left out.
+parameters run, in a process each with a time limit; cases that are to be refused are left out. Four files of the clone
+that cannot run as they were published are mended in place (`REPAIRS`).
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ REPAIRS = (
         'kernel_input["mask_out_hbm"]', 'kernel_input["mask_out_hbm.must_alias_input"]',
     ),
 )  # fmt: skip
-"""A file, text in it and what it is to be: a docstring that ends too early, and a package that is not published."""
+"""A file, text in it and what it is to be: a docstring that ends too early, a package that is not published, a name
+that is not imported, and a key that the kernel's inputs do not have."""
 
 Array = NDArray[Any]
 SCIPY: Mapping[str, Mapping[str, Callable[[Array], Array]]] = {
@@ -365,7 +367,10 @@ def _activate(clone: Path) -> None:
     """Let the library find triptych, its tests and the stand-ins; mend what the published commit has broken."""
     for name, broken, whole in REPAIRS:
         file = clone / name
-        file.write_text(file.read_text(encoding="utf-8").replace(broken, whole), encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
+        if broken not in text and whole not in text:
+            raise SystemExit(f"{file}: this commit has neither {broken!r} nor {whole!r}")
+        file.write_text(text.replace(broken, whole), encoding="utf-8")
     tt.nki.activate()
     dtypes = _neuron_dtypes()
     stand_ins = _StandIns()

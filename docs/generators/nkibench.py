@@ -37,7 +37,7 @@ Why the farthest are so far, by the counters that NKIBench publishes with the ti
   with two inputs took N cycles, not 2 N. When it does so is not known: silu and rope have none of it.
 - **rope**: 93 GB/s and a Vector engine at work for 72% of the time, 3.1 ms, of which the formula 2 N gives 2.8 ms; for
   the rest it stood still. The timeline hides that waiting: transfers of later tiles run ahead.
-- **silu**: 176 GB/s and a Vector engine at work for 74%, the 0.98 ms of the timeline: waiting again.
+- **silu**: 176 GB/s and a Vector engine at work for 74%, about as long as in the timeline: waiting again.
 - **matmul**: 9.06 GB are read where the kernel loads 1.26 GB: the left operand 12 times, as it is written, but the
   right one 32 times, as if its loads stood in the inner loop. So the DMA engines (263 GB/s) set the time, not the
   Tensor engine.

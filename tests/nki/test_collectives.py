@@ -267,6 +267,21 @@ def test_a_chunk_without_room_is_left_out(row: int, value: int, message: str) ->
     same(out[1, 22:33], np.full(11, -1))
 
 
+def test_nothing_sent_needs_no_room() -> None:
+    meta = metadata(6)
+    meta[2, :2, 1] = 0, 1 << 20
+    _, _, findings = exchange(lambda out, a, rows: nccl.all_to_all_v([a], [out], ALL, rows), meta)
+    assert findings == ()
+
+
+def test_parts_for_all_ranks_are_equal() -> None:
+    def body(out: NkiTensor, a: NkiTensor, rows: NkiTensor) -> None:
+        nccl.all_to_all_v([a], [out[0:3, :]], ALL, rows)
+
+    with pytest.raises(NkiError, match="has 33 elements; 4 ranks have equal parts of it"):
+        exchange(body, metadata(7))
+
+
 def test_counts_that_nobody_wrote() -> None:
     def body(out: NkiTensor, a: NkiTensor, rows: NkiTensor) -> None:
         del rows

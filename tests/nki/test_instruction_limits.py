@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -79,6 +80,9 @@ def refuse(body: Callable[[], object], error: type[TriptychError], message: str)
             tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), on_false_value=0.0),
          NkiError, "the engine has only nl.fp32.min"),
         (lambda: nisa.range_select(
+            tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), on_false_value=-1e300),
+         NkiError, "the engine has only nl.fp32.min"),
+        (lambda: nisa.range_select(
             tile(8, 8), tile(8, 8), nl.less, nl.less, tile(8, 1), tile(8, 1), range_start=(1 << 24) - 7),
          NkiLimitError, "the index reaches 16777216"),
         (lambda: nisa.range_select(tile(8, 8), tile(8, 8), nl.add, nl.less, tile(8, 1), tile(8, 1)), NkiError,
@@ -89,6 +93,9 @@ def refuse(body: Callable[[], object], error: type[TriptychError], message: str)
         (lambda: nisa.dma_transpose(tile(8, 4), tile(8, 4)), NkiError, r"\[8, 4\]; expected \[4, 8\]"),
         (lambda: nisa.dma_transpose(tile(8, 4), tile(4, 8), axes=(0, 1)), NkiError, r"axes \(0, 1\)"),
         (lambda: nisa.dma_transpose(tile(8, 4), tile(4, 8), dge_mode=nisa.dge_mode.hwdge), NkiError, "16-bit dtype"),
+        (lambda: nisa.dma_transpose(tile(8, 4), tile(4, 8), dge_mode=cast("Any", "hwdge")), NkiError, "is no mode"),
+        (lambda: nl.transpose(tile(8, 4)[0:0]), NkiError, r"nl.transpose: .* of shape \[0, 4\] is empty"),
+        (lambda: nl.matmul(tile(8, 4)[0:0], tile(8, 4), transpose_x=True), NkiError, r"of shape \[0, 4\] is empty"),
         (lambda: nisa.exponential(tile(8, 8), tile(8, 8)), NkiError, r"needs NeuronCore-v4 .* trn2 has NeuronCore-v3"),
         (lambda: nisa.tensor_copy_predicated(tile(8, 8), 0.0, tile(8, 8)), NkiError,
          "expected uint8, uint16, uint32 or bool"),

@@ -168,6 +168,15 @@ def left_by_break() -> None:
             break
 
 
+def left_behind_a_loop() -> None:
+    register = nisa.register_alloc(1)
+    while register:
+        for _ in range(2):
+            pass
+        else:  # what a `break` there leaves is the loop around it
+            break
+
+
 def left_by_return() -> None:
     register = nisa.register_alloc(1)
     while register:
@@ -209,6 +218,7 @@ def asked_if() -> None:
     ("body", "message"),
     [
         (left_by_break, "`while register:` has a `break`: a loop of the device ends by its condition alone"),
+        (left_behind_a_loop, "has a `break`"),
         (left_by_return, "has a `return`"),
         (with_an_else, "has an `else`"),
         (of_another_register, "is another register at the end of its body"),

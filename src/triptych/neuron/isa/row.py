@@ -42,7 +42,7 @@ Masked elements of an output (`numpy.ma`) stay what they were.
 class Values:
     """The data of an instruction's operands: arrays shaped [partitions, …], immediates as float64 without axes."""
 
-    __slots__ = ("_by_name", "_dtypes", "_shapes", "notes", "others", "program", "real")
+    __slots__ = ("_by_name", "_dtypes", "_real", "_shapes", "notes", "others", "program")
 
     def __init__(
         self,
@@ -60,8 +60,16 @@ class Values:
         """Of a meeting the values of all programs that take part, this one's too."""
         self.notes: list[str] = []
         """What a meaning saw: indices that are outside of a tile."""
-        self.real: Values = self
-        """The values themselves where these are flags that say which of them are defined: of what selects elements."""
+        self._real: Values | None = None
+
+    @property
+    def real(self) -> Values:
+        """The data themselves: where these are flags that say which elements are defined, what the flags are of."""
+        return self if self._real is None else self._real
+
+    def flag(self, real: Values) -> None:
+        """These are flags of those data."""
+        self._real = real
 
     def dtype(self, name: str) -> DType:
         """The dtype of an operand, an output too."""

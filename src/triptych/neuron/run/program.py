@@ -227,7 +227,7 @@ class ProgramRun:
         inputs.flags = {name: None if one is None else one.copy() for name, one in inputs.flags.items()}
         values = self._values(inputs.values, inputs)
         flags = self._values(flags_of_meeting(inputs.flags, inputs.shapes), inputs)
-        flags.real = values
+        flags.flag(values)
         met = yield Meeting(instruction, values, flags)
         values.others = [one.values for one in met]
         self._check_selecting(instruction, row, inputs)

@@ -31,10 +31,14 @@ def _skipping(tensor: NkiTensor, mode: object) -> NkiTensor:
 _MODES = tuple(dge_mode)
 
 
+def _check_mode(mode: object) -> None:
+    if isinstance(mode, bool) or mode not in _MODES:
+        raise refuse(f"dge_mode={mode!r} is no mode", "name one, such as nisa.dge_mode.hwdge")
+
+
 def _check_descriptors(tracer: Tracer, source: NkiTensor, target: NkiTensor, mode: object, chosen: object) -> None:
     """What the generation of descriptors in hardware asks for."""
-    if mode not in _MODES:
-        raise refuse(f"dge_mode={mode!r} is no mode", "name one, such as nisa.dge_mode.hwdge")
+    _check_mode(mode)
     if mode != dge_mode.hwdge:
         if chosen is not engine.unknown and tracer.generation == CURRENT:
             raise refuse("nisa.dma_copy: engine= names who makes descriptors, for dge_mode=nisa.dge_mode.hwdge alone")
@@ -166,6 +170,7 @@ def dma_transpose(
 ) -> int | None:
     """dst = src with its axes permuted by (1, 0), (2, 1, 0) or (3, 1, 2, 0): the first and the last change places."""
     check_priority(current("nisa.dma_transpose"), priority)
+    _check_mode(dge_mode)
     source = _skipping(tensor_of(src, "nisa.dma_transpose: src"), oob_mode)
     if dge_mode == enums.dge_mode.hwdge:
         _check_hardware_descriptors(source)

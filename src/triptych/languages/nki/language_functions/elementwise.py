@@ -44,6 +44,8 @@ def on_chip(value: object, what: str) -> NkiTensor:
             f"{what}: operand `{value.name}` must be in ['sbuf', 'psum'], got {value.buffer.name}",
             "load it first: nl.load, or nisa.dma_copy into a tile of nl.ndarray",
         )
+    if not value.size:
+        raise refuse(f"{what}: operand `{value.name}` of shape {list(value.shape)} is empty")
     return value
 
 

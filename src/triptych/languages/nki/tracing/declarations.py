@@ -71,9 +71,9 @@ class Declarations:
     limit: int = field(default_factory=lambda: settings().trace_limit)
     """The instructions and tensors that the trace may have."""
     argument_ids: set[int] = field(default_factory=set[int])
+    """The tensors that the caller gave."""
     declared_ids: set[int] = field(default_factory=set[int])
     """The tensors of `nl.ndarray`."""
-    """The tensors that the caller gave."""
     constants: list[tuple[NkiTensor, NDArray[Any]]] = field(default_factory=list[tuple[NkiTensor, NDArray[Any]]])
     """Tensors whose contents the kernel brings with it."""
     _shared: dict[tuple[CallPath, int], NkiTensor] = field(default_factory=dict[tuple[CallPath, int], NkiTensor])

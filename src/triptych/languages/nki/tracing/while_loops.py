@@ -79,8 +79,9 @@ def _leaving(loop: ast.While) -> Iterator[str]:
             continue
         if isinstance(node, ast.Return) or (isinstance(node, ast.Break) and own):
             yield f"a `{type(node).__name__.lower()}`"
-        inside = own and not isinstance(node, ast.For | ast.While)
-        waiting += [(one, inside) for one in ast.iter_child_nodes(node)]
+        is_loop = isinstance(node, ast.For | ast.While)
+        outside: list[ast.stmt] = node.orelse if isinstance(node, ast.For | ast.While) else []
+        waiting += [(one, own and (not is_loop or one in outside)) for one in ast.iter_child_nodes(node)]
 
 
 def _source(frame: FrameType) -> str:

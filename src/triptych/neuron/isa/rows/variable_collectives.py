@@ -75,6 +75,8 @@ def _received(operands: Values, attributes: Attributes, *, column: int) -> Mappi
     flat, kept = dst.reshape(-1).copy(), np.ones(dst.size, np.bool_)
     for chunk in _chunks(operands, attributes, column=column):
         source = operands.others[chunk.sender]["src"].reshape(-1)
+        if not chunk.count:
+            continue
         within = chunk.first + chunk.count <= source.size
         if not within or chunk.count > chunk.room:
             what = (
@@ -99,6 +101,13 @@ def _metadata(subject: Subject) -> None:
         region = subject.region(name)
         if region is not None and region.shape[-1] != ranks:
             raise subject.refuse(f"the metadata have {region.shape[-1]} columns; expected one for each of {ranks}")
+
+
+def _equal_places(subject: Subject) -> None:
+    """Where nobody says where chunks go, dst has as many equal parts as there are ranks."""
+    size, ranks = subject.instruction.region("dst").size, len(group_of(subject.instruction.attributes))
+    if subject.region("displacements") is None and size % ranks:
+        raise subject.refuse(f"{subject.describe('dst')} has {size} elements; {ranks} ranks have equal parts of it")
 
 
 def _four_ranks(subject: Subject) -> None:
@@ -136,7 +145,7 @@ _DISPLACEMENTS = OperandRule("displacements", _METADATA, optional=True, dtypes=_
     flow=Flow.MOVEMENT,
     cost=Cost.UNPUBLISHED,
     source="nki.collectives.all_to_all_v",
-    checks=(same_dtype("dst", "src"), _metadata, _has_switch),
+    checks=(same_dtype("dst", "src"), _metadata, _equal_places, _has_switch),
     effect=Effect.MEET,
     moves_bits=True,
 )
@@ -153,7 +162,7 @@ def all_to_all_v(operands: Values, attributes: Attributes) -> Mapping[str, Array
     flow=Flow.MOVEMENT,
     cost=Cost.UNPUBLISHED,
     source="nki.collectives.all_gather_v",
-    checks=(same_dtype("dst", "src"), _metadata, _four_ranks),
+    checks=(same_dtype("dst", "src"), _metadata, _equal_places, _four_ranks),
     effect=Effect.MEET,
     moves_bits=True,
 )

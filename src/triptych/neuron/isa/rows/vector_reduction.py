@@ -255,7 +255,9 @@ def select_reduce(operands: Values, attributes: Attributes) -> Mapping[str, NDAr
 
 def _least_float32(subject: Subject) -> None:
     value = subject.instruction.operands["on_false_value"]
-    if not isinstance(value, int | float) or np.float32(value) != FLOAT32_MINIMUM:
+    with np.errstate(over="ignore"):
+        is_least = isinstance(value, int | float) and np.float32(value) == FLOAT32_MINIMUM
+    if not is_least:
         raise subject.refuse(f"on_false_value is {value}; the engine has only nl.fp32.min ({FLOAT32_MINIMUM})")
 
 
