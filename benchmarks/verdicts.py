@@ -1,7 +1,7 @@
 """Verdicts an hour on two cores, and a worker's memory: candidates from vec_add to attention, in three languages.
 
 Each candidate is new, its source, its programs and its inputs; then all come again, with other inputs. There is no
-peer: others judge kernels on a device. Beside two workers stands one.
+peer: others judge kernels on a device. Beside two workers on two cores stands one on one core.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -75,7 +75,8 @@ def judge_all(quick: bool, rounds: int) -> dict[str, list[float]]:
         Of each timed phase the seconds, altogether and of each verdict; and the memory that all processes, and this one
         alone, held at each look while two worked on what was new.
     """
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:WORKERS])
+    cores = sorted(os.sched_getaffinity(0))[:WORKERS]
+    os.sched_setaffinity(0, cores)
     chosen = _chosen(quick)
     numbers = count()
 
@@ -89,7 +90,9 @@ def judge_all(quick: bool, rounds: int) -> dict[str, list[float]]:
         for kernel in first:  # each worker's first of a language starts its compiler
             _at_once(pool, new([kernel], WORKERS))
         alone, together = new(chosen), new(chosen, rounds)
+        _keep_to(cores[:1])
         one_s, one_each = _timed(lambda: [_judged(pool, work) for work in alone])
+        _keep_to(cores)
         two_s, two_each = _timed(lambda: _at_once(pool, together))
         again_s, again_each = _timed(lambda: _at_once(pool, together))
         with _watched(looks, own):
@@ -98,6 +101,14 @@ def judge_all(quick: bool, rounds: int) -> dict[str, list[float]]:
         "one_s": [one_s], "one_each_s": one_each, "two_s": [two_s], "two_each_s": two_each,
         "again_s": [again_s], "again_each_s": again_each, "bytes": [*looks], "own_bytes": [*own],
     }  # fmt: skip
+
+
+def _keep_to(cores: Sequence[int]) -> None:
+    """Lets all threads of this process and of those below it run on these cores alone."""
+    for process in (os.getpid(), *_below(os.getpid())):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread.name), cores)
 
 
 def _timed(call: Callable[[], list[float]]) -> tuple[float, list[float]]:
