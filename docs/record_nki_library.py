@@ -205,7 +205,7 @@ def _inputs(given: Any, rank: int) -> dict[str, Any]:  # noqa: ANN401  # a dict 
     return {name.removesuffix(".must_alias_input"): _given(value) for name, value in named.items()}
 
 
-def _given(value: Any) -> Any:  # noqa: ANN401
+def _given(value: Any) -> Any:  # noqa: ANN401  # any argument of a kernel
     """A tuple for a list, which kernels do not take; arrays as they lie on a device, without strides."""
     if isinstance(value, np.ndarray):
         array = cast("Array", value)
@@ -213,7 +213,11 @@ def _given(value: Any) -> Any:  # noqa: ANN401
     return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
-def _results(asked: Any, inputs: list[dict[str, Any]], ranks: int) -> list[list[Array]]:  # noqa: ANN401
+def _results(
+    asked: Any,  # noqa: ANN401  # the library's KernelArgs
+    inputs: list[dict[str, Any]],
+    ranks: int,
+) -> list[list[Array]]:
     """What each rank returns."""
     function = asked.kernel_func
     kernel = function if isinstance(function, Kernel) else cast("Kernel", nki.jit(function))
@@ -236,7 +240,12 @@ def _listed(returned: object) -> list[Array]:
     return [np.asarray(one) for one in many]
 
 
-def _compare(name: str, value: Array, expected: Any, bounds: Any) -> None:  # noqa: ANN401
+def _compare(
+    name: str,
+    value: Array,
+    expected: Any,  # noqa: ANN401  # an array, or the library's own comparison
+    bounds: Any,  # noqa: ANN401  # the library's ValidationArgs
+) -> None:
     """As the library's validator: its own where the test has one, else the bounds of the test."""
     Orchestrator.compared = True
     if hasattr(expected, "validator"):

@@ -30,9 +30,9 @@ def place(record: LaunchRecord, chip: Chip, timing: Timing | None = None) -> Roo
     each pipe's FLOPs at its dense peak, and the compulsory bytes at DRAM's peak bandwidth.
 
     The estimate is the launch overhead plus the longest of all roofs, which adds what this program asks of L2, of
-    shared memory and of the warp schedulers (or of the NeuronCore's engines and DMA queues). It takes every peak for
-    achievable, hit rates of L1 for 0 and a PTX instruction for one of the chip's. Only SMs that have a block do
-    anything, and few warps issue little (`multiprocessors.py`); of other latencies and of waves it knows nothing, so
+    L1 with shared memory and of the warp schedulers (or of the NeuronCore's engines and DMA queues). It takes every
+    peak for achievable, hit rates of L1 for 0 and a PTX instruction for one of the chip's. Only SMs that have a block
+    do anything, and few warps issue little (`multiprocessors.py`); of other latencies and of waves it knows nothing, so
     most real launches are slower: docs/times.md compares. The overhead is added, not taken as one more roof, because
     the work starts when the launch has happened. Of a launch with a `timing`, its machine's timeline, the estimate is
     that one's length: it has the latencies in it, and says how long each engine was at work.

@@ -202,7 +202,7 @@ def all_gather_v(
     check_priority(current("nki.collectives"), priority)
     if has_rdispls:
         raise refuse("nki.collectives.all_gather_v: has_rdispls=True is not supported by any release")
-    _emit_variable("all_gather_v", srcs, dsts, replica_group, metadata_tensor, recv_counts_known, has_rdispls)
+    _emit_variable("all_gather_v", srcs, dsts, replica_group, metadata_tensor, recv_counts_known, has_rdispls=False)
 
 
 def all_to_all_v(
