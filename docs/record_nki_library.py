@@ -23,7 +23,9 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -299,7 +301,8 @@ class Recorder:
         """`done`: test functions that another target has run."""
         self.target, self.done = target, done
         self.only, self.seconds, self.cases = options.only, options.seconds, options.cases
-        self.outcomes = Outcomes()
+        self.workers = options.workers
+        self.outcomes = {folder: Outcomes() for folder in options.folders}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -314,21 +317,29 @@ class Recorder:
         items[:] = [item for cases in groups.values() for _, item in sorted(cases, key=lambda case: case[0])]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run the first cases of each function that are not skipped."""
-        for function, cases in itertools.groupby(session.items, _function):
-            compared = 0
-            for item in itertools.islice(cases, MOST_TRIES):
-                error = self._run(item)
-                if error == _NOTHING:
-                    continue
-                name = item.nodeid.removeprefix("integration/nkilib/")
-                self.outcomes.note(name if self.target == TARGETS[0] else f"{name} ({self.target})", error)
-                self.done.add(function)
-                print("right" if error is None else "NOT", name, error or "", flush=True)
-                compared += 1
-                if compared == self.cases:
-                    break
+        """Run the first cases of each function that are not skipped, `workers` functions at a time."""
+        functions = [(function, list(cases)) for function, cases in itertools.groupby(session.items, _function)]
+        with ThreadPoolExecutor(self.workers) as pool:
+            for _ in pool.map(lambda one: self._run_function(*one), functions):
+                pass
         return True
+
+    def _run_function(self, function: str, cases: Sequence[pytest.Item]) -> None:
+        compared = 0
+        for item in cases[:MOST_TRIES]:
+            start = time.monotonic()
+            error = self._run(item)
+            if error == _NOTHING:
+                continue
+            name = item.nodeid.removeprefix("integration/nkilib/")
+            outcomes = next(outcomes for folder, outcomes in self.outcomes.items() if name.startswith(f"{folder}/"))
+            outcomes.note(name if self.target == TARGETS[0] else f"{name} ({self.target})", error)
+            self.done.add(function)
+            took = time.monotonic() - start
+            print("right" if error is None else "NOT", f"{took:.0f} s", name, error or "", flush=True)
+            compared += 1
+            if compared == self.cases:
+                return
 
     def _run(self, item: pytest.Item) -> str | None:
         """What is wrong, or None."""
@@ -395,11 +406,12 @@ def _activate(clone: Path) -> None:
     sys.path[:0] = [str(clone), str(clone / "src")]
 
 
-def _run_target(options: argparse.Namespace, folder: str, target: str, done: set[str]) -> Outcomes:
+def _run_target(options: argparse.Namespace, target: str, done: set[str]) -> Mapping[str, Outcomes]:
+    """The outcomes of each folder."""
     recorder = Recorder(options, target, done)
     with tempfile.TemporaryDirectory() as written:
         arguments = [
-            f"test/integration/nkilib/{folder}", "-s", "-q", "-n0", "-p", "no:cacheprovider", "-W", "ignore",
+            *(f"test/integration/nkilib/{folder}" for folder in options.folders), "-s", "-q", "-n0", "-p", "no:cacheprovider", "-W", "ignore",
             "--ignore-glob=*model_config.py", "--platform-target", target, "--output-directory", written,
             f"--override-ini=artifacts_dir={written}",
         ]  # fmt: skip
@@ -415,16 +427,18 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of the names of the tests that run")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each case")
     parser.add_argument("--cases", type=int, default=CASES, help="of each test function")
+    parser.add_argument("--workers", type=int, default=1, help="test functions at a time")
     parser.add_argument("--record", action="store_true", help="write docs/data/nki_samples.json")
     options = parser.parse_args()
     _activate(options.clone.resolve())
     os.chdir(options.clone)
+    done: set[str] = set()
+    found = [_run_target(options, target, done) for target in TARGETS]
     for folder in options.folders:
-        outcomes, done = Outcomes(), set[str]()
-        for target in TARGETS:
-            found = _run_target(options, folder, target, done)
-            outcomes.passed += found.passed
-            outcomes.failed |= found.failed
+        outcomes = Outcomes()
+        for one in found:
+            outcomes.passed += one[folder].passed
+            outcomes.failed |= one[folder].failed
         name = f"{SUITE} {folder}"
         print(f"{name}: {outcomes.passed} passed, {len(outcomes.failed)} failed", flush=True)
         if options.record:
