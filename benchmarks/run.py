@@ -21,6 +21,7 @@ import families
 import import_time
 import launch_overhead
 import memory_growth
+import nki_interpreters
 import nki_kernels
 import sgemm
 import tensor_products
@@ -42,6 +43,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "sgemm": sgemm.measure,
     "tensor_products": tensor_products.measure,
     "nki": nki_kernels.measure,
+    "nki_interpreters": nki_interpreters.measure,
     "verdicts": verdicts.measure,
 }
 STYLES = {Verdict.MET: "green", Verdict.MISSED: "red", Verdict.INFORMATIVE: "dim", Verdict.NOT_JUDGED: "dim"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Generator
+import sys
+from collections.abc import Callable, Generator
 from zlib import crc32
 
 import pytest
@@ -21,6 +22,36 @@ def interruptible() -> Generator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def interrupted_at() -> Callable[[int, Callable[[], object]], bool]:
+    """Raises in a call where a signal's handler may: when a function begins, and when one of C has returned.
+
+    `interrupted_at(place, call)` counts these places from 1; False: the call has no such place.
+    """
+
+    def interrupted(place: int, call: Callable[[], object]) -> bool:
+        left = place
+
+        def look(_frame: object, event: str, _argument: object) -> None:
+            nonlocal left
+            left -= event in ("call", "c_return")
+            if left == 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+        sys.setprofile(look)
+        try:
+            call()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        assert left > 0, f"the interruption at place {place} was lost"
+        return False
+
+    return interrupted
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ import triptych as tt
 from generators.attention_forward import ATTENTION_FORWARD
 from triptych.core.errors import ArgumentError, NkiLimitError
 from triptych.kernels import cuda, nki, triton
+from triptych.kernels.catalogue import KERNELS, OwnKernel
 from triptych.model.traffic import LEVELS
 from triptych.operators import OPERATORS, Case, Operator, Size, draw_inputs, of_inputs
 from triptych.operators.operator import Array, Arrays, Outputs, Values
@@ -42,8 +44,6 @@ _DTYPES = {
     "quantised_matmul": "f8e4m3fn",
 }
 """T of operators that tensor cores carry out; else the operator's first."""
-_CHIPS = {"nki": "trn2", "nki.quantised_matmul": "trn3"}
-"""By folder, or by kernel where it needs a later chip (8-bit floats); else an H100."""
 _OPERATORS = {"attention_forward": ATTENTION_FORWARD}
 """Operators of functions that return more than the operator that they are named after."""
 
@@ -65,7 +65,7 @@ def _in_pairs(function: Function, arrays: Sequence[Array], size: Values) -> obje
     return np.concatenate(function(rows, list(b)))
 
 
-_CALLS: Mapping[str, Call] = {
+CALLS: Mapping[str, Call] = {
     "triton.grouped_matmul": _in_pairs,
     **{f"nki.matmul_{tiling}": _transposed for tiling in ("tiled", "hoisted", "blocked", "fully_blocked")},
 }
@@ -106,22 +106,19 @@ class Run:
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 
-def operator_of(function: str) -> str | None:
-    """The operator with the longest name that the function's begins with, or (`persistent_matmul`) ends with."""
-    named = [one for one in OPERATORS if function == one or function.startswith(f"{one}_")]
-    named = named or [one for one in OPERATORS if function.endswith(f"_{one}")]
-    return max(named, key=len, default=None)
-
-
 def runs() -> Iterator[Run]:
     """Every function of `triptych.kernels` that carries out an operator, at every size of that."""
     for language, package in LANGUAGES.items():
-        for name in package.__all__:
-            operator = operator_of(name)
-            if operator is not None:
-                of = _OPERATORS.get(name, OPERATORS[operator])
-                full_name = f"{package.__name__.rpartition('.')[2]}.{name}"
-                yield from (Run(full_name, language, getattr(package, name), of, size) for size in of.sizes)
+        for one in functions(package):
+            if one.operator is not None:
+                of = _OPERATORS.get(one.function, OPERATORS[one.operator])
+                function = getattr(package, one.function)
+                yield from (Run(one.place, language, function, of, size) for size in of.sizes)
+
+
+def functions(package: ModuleType) -> list[OwnKernel]:
+    """Those of a language, in the order in which it names them."""
+    return [KERNELS[f"{package.__name__.rpartition('.')[2]}.{name}"] for name in package.__all__]
 
 
 def sources(name: str, function: Function) -> set[Path]:
@@ -166,9 +163,9 @@ def measure(run: Run) -> Row:
     """
     known: Row = {"dtype": run.dtype, "host": host(), "digest": run.digest}
     key = run.operator.name, run.size.name, run.dtype
-    call, folder = _CALLS.get(run.name, _as_they_are), run.name.partition(".")[0]
+    call = CALLS.get(run.name, _as_they_are)
     try:
-        with tt.profile(chip=_CHIPS.get(run.name, _CHIPS.get(folder, "h100"))) as profile:
+        with tt.profile(chip=KERNELS[run.name].chip) as profile:
             result = call(run.function, list(_inputs(*key).values()), run.size.values)
     except (ArgumentError, NkiLimitError) as refused:
         return {**known, "refused": str(refused).splitlines()[0]}

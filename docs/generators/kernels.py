@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import triptych
-from generators.kernel_sizes import LANGUAGES, Row, Run, operator_of, runs
+from generators.kernel_sizes import LANGUAGES, Row, Run, functions, runs
 from generators.ladders import LADDERS, Ladder, columns
 from generators.markdown import code, first_paragraph, table
 from triptych.kernels import cuda
@@ -128,22 +128,20 @@ def _told(run: Row | None) -> str:
 def _rows() -> Iterator[Sequence[str]]:
     """An operator a row, with the functions of each language that carry it out."""
     for name in OPERATORS:
-        cells = [", ".join(_link(package, one) for one in _functions(package, name)) for package in LANGUAGES.values()]
+        cells = [
+            ", ".join(_link(package, one.function) for one in functions(package) if one.operator == name)
+            for package in LANGUAGES.values()
+        ]
         if any(cells):
             yield f"[{name}](operators.md#{name})", *cells
 
 
-def _functions(package: ModuleType, operator: str) -> list[str]:
-    """Those named as the operator, with more behind it or without, unless that names another operator."""
-    return [one for one in package.__all__ if operator_of(one) == operator]
-
-
 def _others() -> str:
     rows = [
-        (_link(package, one), language, first_paragraph(getattr(package, one)))
+        (_link(package, one.function), language, first_paragraph(getattr(package, one.function)))
         for language, package in LANGUAGES.items()
-        for one in package.__all__
-        if operator_of(one) is None
+        for one in functions(package)
+        if one.operator is None
     ]
     return f"Besides:\n\n{table(('function', 'language', 'what it is'), rows)}"
 

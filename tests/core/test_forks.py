@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 from triptych.core.forks import LazyProperty, StateLock, library_lock
 
@@ -52,7 +53,9 @@ def _is_free(lock: StateLock) -> bool:
     return taken.wait(5)
 
 
-def test_an_interruption_leaves_a_lock_free_wherever_it_comes() -> None:
+def test_an_interruption_leaves_a_lock_free_wherever_it_comes(
+    interrupted_at: Callable[[int, Callable[[], object]], bool],
+) -> None:
     """Handlers run when a function of Python begins and when one of C has returned: at each of these in turn."""
     lock = StateLock()
 
@@ -60,28 +63,8 @@ def test_an_interruption_leaves_a_lock_free_wherever_it_comes() -> None:
         with lock:
             return len("held")
 
-    def interrupt_at(place: int) -> bool:
-        """False where `take` has no such place."""
-        left = place
-
-        def look(_frame: object, event: str, _argument: object) -> None:
-            nonlocal left
-            left -= event in ("call", "c_return")
-            if left == 0:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
-
-        sys.setprofile(look)
-        try:
-            take()
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.setprofile(None)
-        return False
-
     place = 1
-    while interrupt_at(place):
+    while interrupted_at(place, take):
         assert _is_free(lock), place
         place += 1
     assert place > 3, "the function, its body's call, and what makes the lock"

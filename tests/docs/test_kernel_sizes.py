@@ -13,11 +13,11 @@ import pytest
 
 import record_kernel_sizes
 from generators.attention_forward import ATTENTION_FORWARD
-from generators.kernel_sizes import LANGUAGES, Run, measure, runs, sources
+from generators.kernel_sizes import CALLS, LANGUAGES, Run, measure, runs, sources
+from triptych.kernels.catalogue import KERNELS
 from triptych.operators import OPERATORS, case
 
 RECORDED: Mapping[str, Any] = json.loads(record_kernel_sizes.DATA.read_text(encoding="utf-8"))
-WITHOUT_OPERATOR = {"nki.average_pool", "nki.tensor_copy"}
 NEEDED = [
     "vec_add",
     "elementwise_chain",
@@ -58,18 +58,21 @@ def run_of(name: str, size: str = "tiny") -> Run:
 
 
 def test_no_kernel_is_left_out() -> None:
-    """Every function of `triptych.kernels` at every size of its operator."""
-    folders = {package.__name__.rpartition(".")[2]: package for package in LANGUAGES.values()}
-    functions = {f"{folder}.{name}" for folder, package in folders.items() for name in package.__all__}
+    """Every function that carries out an operator, at every size of that."""
     sizes: dict[str, set[str]] = {}
     for run in runs():
         sizes.setdefault(run.name, set()).add(run.size.name)
-    assert functions - set(sizes) == WITHOUT_OPERATOR
-    assert set(sizes) <= functions
+    assert set(sizes) == {place for place, one in KERNELS.items() if one.operator is not None}
     for run in runs():
         assert sizes[run.name] == {one.name for one in OPERATORS[run.operator.name].sizes}
     for name in NEEDED:
         assert {run.language for run in runs() if run.operator.name == name} == set(LANGUAGES)
+
+
+def test_it_is_known_how_to_call_each() -> None:
+    """What takes or returns something else than its operator says has a way to be called, or an operator of its own."""
+    special = {place for place, one in KERNELS.items() if one.operator is not None and not one.as_operator}
+    assert special == {*CALLS, *(run.name for run in runs() if run.operator is ATTENTION_FORWARD)}
 
 
 def test_all_are_recorded() -> None:

@@ -84,32 +84,9 @@ def test_an_interruption_while_workers_start_ends_them(monkeypatch: pytest.Monke
     assert _unchanged(array)
 
 
-def _interrupted_at(place: int, launch: Callable[[], None]) -> bool:
-    """Raises in the launch where a signal's handler may: when a function begins, and when one of C has returned.
-
-    False: it has no such place.
-    """
-    left = place
-
-    def look(_frame: object, event: str, _argument: object) -> None:
-        nonlocal left
-        left -= event in ("call", "c_return")
-        if left == 0:
-            sys.setprofile(None)
-            raise KeyboardInterrupt
-
-    sys.setprofile(look)
-    try:
-        launch()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.setprofile(None)
-    assert left > 0, f"the interruption at place {place} was lost"
-    return False
-
-
-def test_an_interruption_anywhere_in_a_launch_is_raised_and_leaves_nothing_behind() -> None:
+def test_an_interruption_anywhere_in_a_launch_is_raised_and_leaves_nothing_behind(
+    interrupted_at: Callable[[int, Callable[[], object]], bool],
+) -> None:
     kernel = tt.cuda.compile(ADD, arch="sm_80")["add"]
     expected = np.full(32, 3, np.float32)
 
@@ -119,7 +96,7 @@ def test_an_interruption_anywhere_in_a_launch_is_raised_and_leaves_nothing_behin
 
     launch(np.zeros(32, np.float32))
     place, step = 1, 13
-    while _interrupted_at(place, lambda: launch(np.zeros(32, np.float32))):
+    while interrupted_at(place, lambda: launch(np.zeros(32, np.float32))):
         array = np.zeros(32, np.float32)
         # A lock that the interrupted launch still holds would stop another thread.
         thread = threading.Thread(target=kernel[1, 32], args=(array, 3), daemon=True)

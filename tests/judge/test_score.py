@@ -19,7 +19,9 @@ from vec_add_sources import SOURCES
 
 import triptych as tt
 from triptych import judge
-from triptych.chips import load
+from triptych.chips import Chip, load
+from triptych.judge import scoring
+from triptych.judge.pricing import launch_cost
 from triptych.operators import operator
 from triptych.report.json_report import schema
 from triptych.report.score_json import SCORE_SCHEMA, score_json
@@ -55,6 +57,19 @@ def test_verdicts(name: str, pool: judge.Pool) -> None:
     text = _shown(score)
     assert VERDICTS[name][0] in text
     assert code is None or code in text
+
+
+def test_what_is_quicker_than_the_limit_is_not_paid(pool: judge.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program can be: whoever seems to be has found a hole in the judge."""
+
+    def half_a_launch(_steps: object, chip: Chip) -> float:
+        return launch_cost(chip) / 2
+
+    monkeypatch.setattr(scoring, "estimate", half_a_launch)
+    score = scored("right", pool)
+    assert score.reason is not None
+    assert (score.verdict.outcome.value, score.reason.code) == ("cheated", "impossible_time")
+    assert score.reward == 0
 
 
 def _shown(score: judge.Score) -> str:

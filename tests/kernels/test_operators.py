@@ -6,7 +6,7 @@ alone, some in the narrower types, NKI's in all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,23 +16,27 @@ from operator_cases import check_operator
 
 import triptych as tt
 from triptych.kernels import cuda, nki, triton
+from triptych.kernels.catalogue import KERNELS, OwnKernel, kernels_of
+from triptych.operators import operator
 
 Function = Callable[..., Any]
-SIZES = {
-    "vec_add": ("tiny",),
-    "elementwise_chain": ("tiny",),
-    "gelu_linear": ("tiny", "ragged"),
-    "reduce_sum": ("tiny", "one_row"),
-    "softmax": ("tiny",),
-    "rms_norm": ("tiny", "ragged"),
-    "layer_norm": ("tiny", "ragged"),
-    "swiglu": ("tiny", "ragged"),
-    "rope": ("tiny",),
-    "transpose": ("tiny", "ragged"),
-    "cumsum": ("tiny", "one_row"),
-    "cross_entropy": ("tiny",),
+LANGUAGES: Mapping[str, object] = {"cuda": cuda, "triton": triton, "nki": nki}
+SMALL = ("tiny", "tiny_full", "ragged", "one_row")
+"""The names of sizes that take little time, where an operator has them."""
+WITH_TESTS_OF_THEIR_OWN = frozenset(
+    {
+        *(f"cuda.matmul_{kind}" for kind in ("naive", "tiled", "wmma", "mma", "wgmma")),
+        *("cuda.attention_mma", "cuda.attention_wgmma"),
+        *("triton.matmul", "triton.persistent_matmul", "triton.attention", "triton.attention_backward"),
+    }
+)
+"""Kernels of products of matrices on a GPU: in the types that tensor cores take, and with what they do not take."""
+RUN = {
+    place: one
+    for place, one in KERNELS.items()
+    if one.operator is not None and one.as_operator and place not in WITH_TESTS_OF_THEIR_OWN
 }
-"""Operators whose functions have their names in every language, and the sizes that are run."""
+IN_NKI = [(place, dtype) for place, one in RUN.items() for dtype in one.dtypes if one.language == "nki"]
 NARROW: list[tuple[Function, str]] = [
     (cuda.vec_add, "f16"),
     (cuda.swiglu, "bf16"),
@@ -43,27 +47,42 @@ NARROW: list[tuple[Function, str]] = [
 ]
 
 
-@pytest.mark.parametrize("language", [cuda, triton, nki], ids=["cuda", "triton", "nki"])
-@pytest.mark.parametrize("name", SIZES)
-def test_in_f32(name: str, language: object) -> None:
-    sizes = SIZES[name][-1:] if language is triton else SIZES[name]  # Triton compiles for each once more
-    check_operator(getattr(language, name), name, "f32", *sizes, chip="trn2" if language is nki else "h100")
+def check(one: OwnKernel, dtype: str, most: int | None = None) -> None:
+    """At the small sizes of the operator, or the last ones of them."""
+    assert one.operator is not None
+    sizes = [size.name for size in operator(one.operator).sizes if size.name in SMALL]
+    assert sizes, f"{one.operator} has no size that takes little time"
+    function = getattr(LANGUAGES[one.language], one.function)
+    check_operator(function, one.operator, dtype, *sizes[-(most or len(sizes)) :], chip=one.chip)
 
 
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
-@pytest.mark.parametrize("name", SIZES)
-def test_narrow_types_in_nki(name: str, dtype: str) -> None:
-    check_operator(getattr(nki, name), name, dtype, *SIZES[name], chip="trn2")
+@pytest.mark.parametrize("place", [place for place, one in RUN.items() if one.language != "nki"])
+def test_on_a_gpu(place: str) -> None:
+    check(RUN[place], RUN[place].dtypes[0], 1 if RUN[place].language == "triton" else None)  # it compiles each anew
+
+
+@pytest.mark.parametrize(("place", "dtype"), IN_NKI)
+def test_in_nki(place: str, dtype: str) -> None:
+    check(RUN[place], dtype)
+
+
+def test_the_catalogue_names_all() -> None:
+    """Each function of each language, once; at most one is a reference; what is named here is there."""
+    for name, language in LANGUAGES.items():
+        listed: list[str] = getattr(language, "__all__", [])
+        assert {one.function for one in KERNELS.values() if one.language == name} == set(listed)
+        assert all(getattr(language, one).__doc__ for one in listed)
+    for one in KERNELS.values():
+        if one.operator is not None:
+            assert set(one.dtypes) <= set(operator(one.operator).dtypes)
+            assert sum(other.reference for other in kernels_of(one.operator, one.language)) <= 1
+            assert (one.as_operator and not one.reads_values) or not one.reference
+    assert set(KERNELS) > WITH_TESTS_OF_THEIR_OWN
 
 
 @pytest.mark.parametrize(("function", "dtype"), NARROW, ids=lambda one: getattr(one, "__name__", None))
 def test_narrow_types_on_a_gpu(function: Function, dtype: str) -> None:
-    check_operator(function, function.__name__, dtype, SIZES[function.__name__][0])
-
-
-@pytest.mark.parametrize("function", [cuda.attention_naive, cuda.attention_tiled])
-def test_attention_without_tensor_cores(function: Function) -> None:
-    check_operator(function, "attention", "f32", "tiny", "tiny_full")
+    check_operator(function, function.__name__, dtype, "tiny")
 
 
 def test_sums_of_long_rows_take_two_launches() -> None:

@@ -342,3 +342,14 @@ def test_a_rank_may_return_another_shape() -> None:
     a = np.random.default_rng(4).standard_normal((3, 8, 6)).astype(F32)
     with tt.profile(chip="trn2"):
         same(nki.jit(kernel).on_ranks(3)(a), a.reshape(3, 4, 2, 6))
+
+
+def test_tensors_of_a_rank_are_there() -> None:
+    """Kernels ask `if tensor:` of one that may be None, also where a rank's is a part of all ranks' array."""
+
+    def body(out: NkiTensor, a: NkiTensor) -> None:
+        assert a
+        assert out
+        nisa.dma_copy(out, a)
+
+    same(on_ranks(body, (8, 6)), DATA)

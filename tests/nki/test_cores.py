@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +18,7 @@ from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
 from triptych.languages.nki.tracing.tensors import NkiTensor
+from triptych.neuron.run.launch import load_trace
 
 
 def on_two_cores(kernel: Callable[..., object], *inputs: Array, chip: str = "trn2") -> tuple[Array, dict[str, str]]:
@@ -135,8 +138,8 @@ def one(body: Callable[[NkiTensor], object]) -> Callable[[NkiTensor], NkiTensor]
 
 
 REFUSED: list[tuple[int, str, Callable[[NkiTensor], object], str]] = [
-    (1, "trn2", lambda out: nisa.core_barrier(out, (0, 1)), r"core_barrier\(\) requires LNC degree >= 2"),
-    (1, "trn2", lambda out: nisa.sendrecv(tile(8, 8), tile(8, 8), 0, 0, 0), r"sendrecv\(\) requires LNC degree"),
+    (1, "trn2", lambda out: nisa.core_barrier(out, (0, 1)), "core_barrier: requires LNC degree >= 2"),
+    (1, "trn2", lambda out: nisa.sendrecv(tile(8, 8), tile(8, 8), 0, 0, 0), "sendrecv: requires LNC degree >= 2"),
     (2, "trn2", lambda out: nisa.core_barrier(out, (0, 2)), "only .0, 1. can meet"),
     (2, "trn2", lambda out: nisa.core_barrier(nl.ndarray((8, 8), nl.float32, nl.hbm), (0, 1)), "no tensor of nl.sh"),
     (2, "trn2", lambda out: nisa.sendrecv(tile(8, 8), tile(8, 8), 2, 1, 0), "send_to_rank is 2"),
@@ -152,6 +155,84 @@ REFUSED: list[tuple[int, str, Callable[[NkiTensor], object], str]] = [
 def test_refused(lnc: int, chip: str, body: Callable[[NkiTensor], object], message: str) -> None:
     with tt.profile(chip=chip), pytest.raises(NkiError, match=message):
         nki.jit(one(body))[lnc].capture(np.zeros((8, 8), F32))
+
+
+def with_barrier(a: NkiTensor) -> NkiTensor:
+    return swap_halves(a, True)
+
+
+def of_one_core(document: dict[str, Any]) -> None:
+    """The trace of core 0 alone."""
+    document["grid"], document["programs"] = [1], document["programs"][:1]
+
+
+def two_devices(document: dict[str, Any]) -> None:
+    """The programs are those of two ranks, of one core each."""
+    document["grid"] = [2, 1]
+
+
+def unshared(document: dict[str, Any]) -> None:
+    """What the barrier names is no core's but its own."""
+    barrier = next(one for one in document["programs"][0] if one[0] == "core_barrier")
+    del document["tensors"][barrier[2]["data"]["tensor"]]["shared"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "change", "message"),
+    [
+        (exchange, of_one_core, r"sendrecv: requires LNC degree >= 2; the grid is \[1\]"),
+        (with_barrier, of_one_core, r"core_barrier: requires LNC degree >= 2; the grid is \[1\]"),
+        (exchange, two_devices, r"sendrecv: requires LNC degree >= 2; the grid is \[2, 1\]"),
+        (with_barrier, unshared, "operand 'data' .* is no tensor of nl.shared_hbm"),
+    ],
+)
+def test_a_recorded_trace_is_refused_as_a_kernel_is(
+    kernel: Callable[..., object], change: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    program = nki.jit(kernel)[2].capture(random(128, 16)).program
+    load_trace(program)
+    document = json.loads(program.text)
+    change(document)
+    with pytest.raises(NkiError, match=message):
+        load_trace(replace(program, text=json.dumps(document)))
+
+
+@pytest.mark.parametrize("dtype", [nl.float32, nl.int32])
+def test_a_barrier_at_private_memory_is_refused_behind_one_at_its_like(dtype: object) -> None:
+    """Shared memory of the same shape, and its view in another dtype, are what cores share; private is not."""
+
+    def body(out: NkiTensor) -> None:
+        nisa.core_barrier(out.view(dtype), (0, 1))
+        nisa.core_barrier(nl.ndarray((8, 8), nl.float32, nl.hbm).view(dtype), (0, 1))
+
+    with pytest.raises(NkiError, match=r"is no tensor of nl\.shared_hbm"):
+        nki.jit(one(body))[2].capture(np.zeros((8, 8), F32))
+
+
+@pytest.mark.parametrize("dtype", [nl.float32, nl.int16])
+def test_a_barrier_at_a_tile_or_an_argument(dtype: object) -> None:
+    """As kernels of AWS's library name them: both order what each core stored in the shared tensor."""
+
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        between = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        mine, other = (nl.ds(core * 64, 64) for core in (nl.program_id(0), 1 - nl.program_id(0)))
+        held = tile(64, 16)
+        nisa.dma_copy(held, a[mine, :])
+        nisa.dma_copy(between[mine, :], held)
+        nisa.core_barrier(held.view(dtype), (0, 1), engine=nisa.engine.vector)
+        nisa.dma_copy(held, between[other, :])
+        nisa.tensor_scalar(held, held, nl.add, 1.0)
+        nisa.dma_copy(between[other, :], held)
+        nisa.core_barrier(a, (0, 1))
+        nisa.dma_copy(held, between[mine, :])
+        nisa.dma_copy(out[mine, :], held)
+        return out
+
+    a = random(128, 16)
+    found, findings = on_two_cores(kernel, a)
+    same(found, a + np.float32(1))
+    assert findings == {}
 
 
 def test_lnc_is_1_or_2() -> None:

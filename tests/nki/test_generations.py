@@ -328,11 +328,36 @@ def test_kernels_inside_kernels() -> None:
     assert np.array_equal(outer(a), a + a)
 
     @nki.jit
-    def nested(a: NkiTensor) -> object:
+    def mixed(a: NkiTensor) -> object:
         return double(a)
 
-    with pytest.raises(NkiError, match="cannot be nested"):
-        nested(a)
+    with pytest.raises(NkiError, match=r"kernel double of the language's generation beta1 is called inside one of"):
+        mixed(a)
+
+
+def test_kernels_inside_kernels_of_import_nki(trn2: Profile) -> None:
+    @nki.jit
+    def doubled(tile: NkiTensor, *, out: NkiTensor) -> None:
+        nisa.tensor_tensor(out, tile, tile, op=nl.add)
+
+    @nki.jit
+    def outer(a: NkiTensor) -> object:
+        tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(tile, a)
+        doubled(tile, out=tile)
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, tile)
+        return out
+
+    @nki.jit
+    def over_a_grid(a: NkiTensor) -> object:
+        return outer[2](a)
+
+    a = random(8, 8)
+    assert np.array_equal(outer(a), a + a)
+    assert [one.kernel for one in trn2.launches] == ["outer"]
+    with pytest.raises(NkiError, match="kernel outer is called with a grid inside another kernel"):
+        over_a_grid(a)
 
 
 def test_outside_of_a_kernel() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from one_kernel import tile
 
 from triptych.core.errors import NkiError, NkiLimitError, TriptychError, UnknownNkiName
 from triptych.languages.nki import isa as nisa
@@ -17,10 +19,6 @@ from triptych.languages.nki.isa_functions.function import IsaFunction
 from triptych.languages.nki.listing import LISTING
 from triptych.languages.nki.names import missing
 from triptych.languages.nki.tracing.tensors import NkiTensor
-
-
-def tile(*shape: int, dtype: object = nl.float32, buffer: object = nl.sbuf) -> NkiTensor:
-    return nl.ndarray(shape, dtype=dtype, buffer=buffer)
 
 
 def bits(operation: object, immediate: float) -> None:
@@ -161,3 +159,13 @@ def test_every_declaration_is_a_name_of_the_module() -> None:
         for name, thing in vars(part).items():
             if isinstance(thing, IsaFunction):
                 assert getattr(nisa, name) is thing
+
+
+def test_every_declaration_is_called_by_a_test() -> None:
+    """A new function without a test fails here: what it computes, and what it refuses, is for `tests/nki`."""
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    functions = {
+        name for part in isa_functions.PARTS for name, thing in vars(part).items() if type(thing) is IsaFunction
+    }
+    called = {name for name in functions if re.search(rf"\b(nisa|isa|language)\.{name}\b|\"{name}\"", texts)}
+    assert functions == called, functions - called

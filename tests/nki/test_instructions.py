@@ -2,69 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable
+from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from one_kernel import F32, Array, filled, random, refused, run, same, tile
 
 import triptych as tt
+from triptych.core.errors import NkiError
 from triptych.execution.profile import Profile
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
 from triptych.languages.nki.tracing.tensors import NkiTensor
 
-Array = NDArray[Any]
-Body = Callable[..., object]
-F32 = np.float32
 NAN, INF = np.nan, np.inf
-
-
-def random(*shape: int, seed: int = 80) -> NDArray[np.float32]:
-    return np.random.default_rng(seed).standard_normal(shape).astype(F32)
-
-
-def tile(*shape: int, dtype: object = nl.float32, buffer: object = nl.sbuf) -> NkiTensor:
-    return nl.ndarray(shape, dtype=dtype, buffer=buffer)
-
-
-def loaded(array: NkiTensor) -> NkiTensor:
-    made = tile(*array.shape, dtype=array.dtype)
-    nisa.dma_copy(made, array)
-    return made
-
-
-def run(body: Body, inputs: Sequence[Array], *outputs: tuple[tuple[int, ...], Any]) -> tuple[Array, ...]:
-    """What `body(results…, inputs…)` leaves in new SBUF tiles of the outputs' (shape, dtype)."""
-
-    def traced(*arrays: NkiTensor) -> object:
-        results = [tile(*shape, dtype=dtype) for shape, dtype in outputs]
-        body(*results, *(loaded(array) for array in arrays))
-        stored: list[NkiTensor] = []
-        for result in results:
-            out = nl.ndarray(result.shape, dtype=result.dtype, buffer=nl.shared_hbm)
-            nl.store(out, result)
-            stored.append(out)
-        return tuple(stored)
-
-    def one(a: NkiTensor) -> object:
-        return traced(a)
-
-    def two(a: NkiTensor, b: NkiTensor) -> object:
-        return traced(a, b)
-
-    def three(a: NkiTensor, b: NkiTensor, c: NkiTensor) -> object:
-        return traced(a, b, c)
-
-    found: object = nki.jit((one, two, three)[len(inputs) - 1])(*inputs)
-    return cast("tuple[Array, ...]", found) if isinstance(found, tuple) else (cast(Array, found),)
-
-
-def same(found: Array, expected: Array) -> None:
-    np.testing.assert_array_equal(np.asarray(found, np.float64), np.asarray(expected, np.float64))
 
 
 # tensor_tensor
@@ -305,6 +260,53 @@ def test_causal_row_by_range_select() -> None:
     same(top, expected.max(axis=1, keepdims=True))
 
 
+def in_float32(exact: Callable[[Fraction, Fraction, Fraction], Fraction], *arrays: Array) -> NDArray[np.float32]:
+    """An exact result of each place, rounded once: to the nearest float64, which holds these all, then to float32."""
+    rows = [[Fraction(float(one)) for one in np.broadcast_to(array, arrays[0].shape).flat] for array in arrays]
+    values = [float(exact(*each)) for each in zip(*rows, strict=True)]
+    return np.array(values).astype(F32).reshape(arrays[0].shape)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16, F32])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_column_of_any_float_for_two_tiles(dtype: type[np.generic], reverse: bool) -> None:
+    """operand0 of scalar_tensor_tensor is widened, as data are: products of 8 and of 11 bits are exact in float32."""
+
+    def body(out: NkiTensor, data: NkiTensor, column: NkiTensor, other: NkiTensor) -> None:
+        nisa.scalar_tensor_tensor(out, data, nl.multiply, column, nl.subtract, other, reverse1=reverse)
+
+    data, other = random(32, 24).astype(ml_dtypes.bfloat16), random(32, 24, seed=81).astype(ml_dtypes.bfloat16)
+    column = random(32, 1, seed=82).astype(ml_dtypes.bfloat16).astype(dtype)
+    sign = -1 if reverse else 1
+    expected = in_float32(lambda x, scale, y: sign * (x * scale - y), data, column, other)
+    same(run(body, [data, column, other], ((32, 24), F32))[0], expected)
+    rounded = expected.astype(ml_dtypes.bfloat16)
+    same(run(body, [data, column, other], ((32, 24), ml_dtypes.bfloat16))[0], rounded)
+
+
+@pytest.mark.parametrize("name", ["operand0", "operand1"])
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_the_columns_of_one_tile_are_float32(name: str, dtype: type[np.generic]) -> None:
+    """tensor_scalar takes no other, whatever data are; a column of data's dtype is copied to float32 first."""
+    columns: dict[str, NkiTensor | float] = {"operand0": 2.0, "operand1": 1.0}
+
+    def wrong() -> None:
+        given = {**columns, name: filled(8, 1, dtype=dtype)}
+        nisa.tensor_scalar(tile(8, 8), filled(8, 8, dtype=dtype), nl.multiply, op1=nl.add, **given)
+
+    refused(wrong, NkiError, f"tensor_scalar: '{name}' must be float32, got {np.dtype(dtype)}")
+
+    def right(out: NkiTensor, data: NkiTensor, column: NkiTensor) -> None:
+        wide = tile(8, 1)
+        nisa.tensor_copy(wide, column)
+        nisa.tensor_scalar(out, data, nl.multiply, op1=nl.add, **{**columns, name: wide})
+
+    data, column = random(8, 8).astype(dtype), random(8, 1, seed=81).astype(dtype)
+    first, second = (column, np.ones((8, 1))) if name == "operand0" else (np.full((8, 1), 2.0), column)
+    expected = in_float32(lambda x, scale, y: x * scale + y, data, first, second)
+    same(run(right, [data, column], ((8, 8), F32))[0], expected)
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_select_reduce(reverse: bool) -> None:
     a, column = random(32, 50), random(32, 1, seed=89)
@@ -369,8 +371,7 @@ def test_dma_transpose(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     same(kernel(a), a.transpose(axes))
 
 
-def test_exponential(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+def test_exponential() -> None:
     a = random(64, 100)
     a[0, 0] = -INF
     top = a.max(axis=1, keepdims=True)
@@ -378,7 +379,7 @@ def test_exponential(monkeypatch: pytest.MonkeyPatch) -> None:
     def body(result: NkiTensor, sums: NkiTensor, x: NkiTensor, largest: NkiTensor) -> None:
         nisa.exponential(result, x, largest, sums, nisa.reduce_cmd.reset_reduce)
 
-    result, sums = run(body, [a, top], ((64, 100), F32), ((64, 1), F32))
+    result, sums = run(body, [a, top], ((64, 100), F32), ((64, 1), F32), chip="trn3")
     exact = np.exp((a - top).astype(np.float64)).astype(F32)
     same(result, exact)
     same(sums, np.add.accumulate(exact, axis=1)[:, -1:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -171,17 +171,49 @@ def test_matmul_transposes_bit_for_bit(dtype: type[np.generic]) -> None:
     assert findings == {}
 
 
-def test_double_row_matmul() -> None:
-    fp8 = ml_dtypes.float8_e4m3
+PERF_MODES: list[object] = [nisa.matmul_perf_mode.double_row, "double_row", "double_row_gen3"]
+"""A mode, or its name, as AWS's library has it; Beta 1 has another name."""
+
+
+@pytest.mark.parametrize("mode", PERF_MODES)
+def test_double_row_matmul(mode: object) -> None:
+    fp8, language = ml_dtypes.float8_e4m3, cast("Any", nisa)
     a, b = random(128, 2, 16).astype(fp8), random(128, 2, 40, seed=81).astype(fp8)
 
     def body(out: NkiTensor, x: NkiTensor, y: NkiTensor) -> None:
         product = tile(16, 40, buffer=nl.psum)
-        nisa.nc_matmul(product, x, y, perf_mode=nisa.matmul_perf_mode.double_row)
+        language.nc_matmul(product, x, y, perf_mode=mode)
         nisa.tensor_copy(out, product)
 
+    def returned(x: NkiTensor, y: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((16, 40), dtype=nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, nl.copy(language.nc_matmul(nl.load(x), nl.load(y), perf_mode=mode)))
+        return out
+
     expected = np.einsum("kdm,kdn->mn", a.astype(np.float64), b.astype(np.float64))
-    np.testing.assert_allclose(run(body, [a, b], ((16, 40), F32))[0], expected, rtol=1e-6, atol=1e-5)
+    for found in (run(body, [a, b], ((16, 40), F32))[0], run_beta1(returned, a, b)):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", [nisa.matmul_perf_mode.none, "none"])
+def test_no_fast_mode(mode: object) -> None:
+    a, b = random(16, 8).round(), random(16, 24, seed=81).round()
+
+    def body(out: NkiTensor, x: NkiTensor, y: NkiTensor) -> None:
+        product = tile(8, 24, buffer=nl.psum)
+        cast("Any", nisa).nc_matmul(product, x, y, perf_mode=mode)
+        nisa.tensor_copy(out, product)
+
+    same(run(body, [a, b], ((8, 24), F32))[0], a.T @ b)
+
+
+@pytest.mark.parametrize("mode", ["double", "DOUBLE_ROW", None, 1])
+def test_what_is_no_mode(mode: object) -> None:
+    def body() -> None:
+        operands = tile(16, 8), tile(16, 24)
+        cast("Any", nisa).nc_matmul(tile(8, 24, buffer=nl.psum), *operands, perf_mode=mode)
+
+    refused(body, NkiError, rf"perf_mode={mode!r} is no mode")
 
 
 def test_instructions_have_handles_and_names() -> None:

@@ -12,6 +12,8 @@ from one_kernel import F32, Array, filled, loaded, random, refused, run, run_ker
 
 import triptych as tt
 from triptych.core.errors import NkiError
+from triptych.execution.memory import memory
+from triptych.execution.run import run_plan_here
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki, nki_beta1
@@ -152,6 +154,36 @@ def test_arguments_with_strides_are_packed(strided: Callable[[Array], Array]) ->
     assert not given.flags.c_contiguous
     with tt.profile(chip="trn2"):
         same(nki.jit(pattern)(given), np.concatenate([a[:, 1:2], a], axis=1))
+
+
+def all_patterns(*arrays: NkiTensor, **named: NkiTensor) -> tuple[NkiTensor, ...]:
+    """`pattern` of each."""
+    return tuple(pattern(one) for one in (*arrays, *named.values()))
+
+
+@pytest.mark.parametrize("strided", STRIDED)
+def test_all_ways_to_trace_take_arguments_alike(strided: Callable[[Array], Array]) -> None:
+    """Arrays of `*args` and `**kwargs` too; what a plan takes by name, and a capture keeps, are the packed arrays."""
+    a, b, c = random(8, 6), random(8, 6, seed=81), random(8, 6, seed=82)
+    kernel, expected = nki.jit(all_patterns), [np.concatenate([one[:, 1:2], one], axis=1) for one in (a, b, c)]
+    with tt.profile(chip="trn2"):
+        called = kernel(strided(a), b, c=strided(c))
+        plan = kernel.plan(strided(a), b, c=strided(c))
+        capture = kernel.capture(strided(a), b, c=strided(c))
+        kept = run_plan_here(capture.plan(memory()), memory()).outputs
+        ran = tt.plans.run_plan(plan, {"arrays0": a, "arrays1": b, "c": c}).outputs
+    for found in (called, kept, ran):
+        for one, right in zip(found, expected, strict=True):
+            same(one, right)
+    assert plan == kernel.plan(a, b, c=c)
+
+
+def test_an_array_of_ours_is_packed_too() -> None:
+    a = random(6, 8)
+    given = tt.empty((6, 8))
+    given.copy_(a)
+    with tt.profile(chip="trn2"):
+        same(nki.jit(pattern)(given.transpose()), np.concatenate([a.T[:, 1:2], a.T], axis=1))
 
 
 def test_a_pattern_over_an_argument_that_cannot_be_packed() -> None:

@@ -36,6 +36,7 @@ F32 = nl.float32
 
 
 def tile(*shape: int, dtype: object = F32, buffer: object = nl.sbuf) -> NkiTensor:
+    """`one_kernel.tile` in this file: the line that errors name is to be here."""
     return nl.ndarray(shape, dtype=dtype, buffer=buffer)
 
 
@@ -250,6 +251,27 @@ def test_live_tiles_beyond_sbuf() -> None:
 
     with pytest.raises(NkiLimitError, match=r"live tiles take 2\d+ bytes of each SBUF partition; the limit is 212984"):
         trace(body)
+
+
+@pytest.mark.parametrize(("partitions", "fit"), [(128, 4), (65, 4), (64, 8), (33, 8), (32, 16), (1, 16)])
+def test_tiles_of_few_partitions_lie_beside_each_other(partitions: int, fit: int) -> None:
+    """By quadrants, where compute operands may begin; four tiles of 50 000 bytes in each partition fit."""
+
+    def body(count: int) -> Body:
+        def filled(a: NkiTensor) -> None:
+            del a
+            tiles = [tile(partitions, 12_500) for _ in range(count)]
+            for one in tiles:
+                nisa.memset(one, 0.0)
+            for one in tiles:
+                nisa.activation(one, nl.exp, one)
+
+        return filled
+
+    trace(body(fit))
+    too_many = fit + fit // 4
+    with pytest.raises(NkiLimitError, match=rf"{too_many} live tiles take .* of each SBUF partition"):
+        trace(body(too_many))
 
 
 def test_dead_tiles_do_not_count() -> None:

@@ -195,6 +195,35 @@ def test_an_operand_mask_is_for_products_alone() -> None:
         nki_beta1.jit(kernel).capture(random(8, 8))
 
 
+def test_an_operand_mask_of_what_a_product_transposes_first() -> None:
+    """It is refused with what to write instead, which is taken: an operand as the engine takes it, or mask=."""
+
+    def masked(a: NkiTensor, b: NkiTensor, way: str) -> NkiTensor:
+        out = nl.ndarray((8, 24), dtype=a.dtype, buffer=nl.shared_hbm)
+        x, y, few = nl.load(a), nl.load(b), nl.arange(16)[None, :] < 9
+        first = nl.arange(16)[:, None] < 9
+        if way == "operand":
+            nl.store(out, nl.copy(nl.matmul(x[few], y)))
+        elif way == "[K, M]":
+            nl.store(out, nl.copy(nl.matmul(nl.transpose(x)[first], y, transpose_x=True)))
+        elif way == "mask=":
+            nl.store(out, nl.copy(nl.matmul(x, y, mask=first)))
+        else:
+            nl.store(out, nl.copy(nl.matmul(x, y[first])))
+        return out
+
+    kernel = nki_beta1.jit(masked)
+    a, b = random(8, 16).round(), random(16, 24).round()
+    with pytest.raises(NkiError, match=r"nl\.matmul: x is `.*` with a mask as its index, and without") as caught:
+        kernel.capture(a, b, "operand")
+    assert caught.value.where is not None
+    assert caught.value.where.file == __file__
+    assert caught.value.hint is not None
+    assert "pass x as [K, M] with transpose_x=True" in caught.value.hint
+    for way in ("[K, M]", "mask=", "y[mask]"):
+        assert np.array_equal(kernel(a, b, way), a[:, :9] @ b[:9]), way
+
+
 def test_masks_of_transpositions() -> None:
     @nki_beta1.jit
     def kernel(a: NkiTensor) -> tuple[NkiTensor, ...]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import linecache
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from one_kernel import F32, filled, loaded, random, refused, run, run_kernel, same, tile
+from one_kernel import F32, accepted, filled, loaded, random, refused, run, run_kernel, same, tile
 
+import triptych as tt
 from triptych.core.errors import BudgetExceeded, MemoryFault, NkiError, NkiLimitError, PlanError
 from triptych.core.settings import scope
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
+from triptych.languages.nki import nki
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.tensors import NkiTensor
 
@@ -232,6 +239,42 @@ def test_while_that_the_device_has_not(body: Callable[[], object], message: str)
     refused(body, NkiError, message)
 
 
+LOOPS = """
+from triptych.languages.nki import isa as nisa
+
+def body(marks):
+    registers = [nisa.register_alloc(1) for _ in range(2)]
+    for register in registers:
+        while register:
+            marks.append({mark})
+            nisa.register_move(register, 0)
+"""
+
+
+def test_the_loops_of_a_file_are_found_once_and_anew_where_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    whole = ast.parse
+
+    def parse(text: str) -> ast.Module:
+        parsed.append(text)
+        return whole(text)
+
+    file = tmp_path / "loops.py"
+    for text in (LOOPS.format(mark=1), "# moved\n# down" + LOOPS.format(mark=22)):
+        file.write_text(text)
+        linecache.checkcache(str(file))
+        found: dict[str, Any] = {}
+        exec(compile(text, str(file), "exec"), found)
+        marks: list[int] = []
+        with monkeypatch.context() as patched:
+            patched.setattr(ast, "parse", parse)
+            accepted(functools.partial(found["body"], marks))
+        assert marks == [22 if "moved" in text else 1] * 2
+    assert parsed == [LOOPS.format(mark=1), "# moved\n# down" + LOOPS.format(mark=22)]
+
+
 def test_dynamic_range_traces_its_body_once() -> None:
     rounds: list[int] = []
 
@@ -361,6 +404,28 @@ def test_a_tile_is_moved_by_the_element_of_another() -> None:
 
     a = random(16, 32)
     same(run(body, [a, np.array([[5]], I32)], ((16, 3), F32))[0], a[:, 5:11:2])
+
+
+@pytest.mark.parametrize("slot", [0, 7, 21, 30, 31, 2**32 - 1])
+def test_a_scalar_offset_may_go_beyond_its_axis_and_not_beyond_the_storage(slot: int) -> None:
+    """As in a paged cache [block, place, element]: the slot is a place counted over all blocks."""
+
+    def kernel(a: NkiTensor, at: NkiTensor) -> NkiTensor:
+        cache = nl.ndarray((4, 8, 16), dtype=nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_copy(cache, a)
+        new, position = nl.ndarray((2, 16), nl.float32, nl.sbuf), nl.ndarray((1, 1), nl.uint32, nl.sbuf)
+        nisa.memset(new, 7.0)
+        nisa.dma_copy(position, at)
+        target = cache.ap([[16, 2], [1, 16]], scalar_offset=position, indirect_dim=1)
+        nisa.dma_copy(target, new, oob_mode=nisa.oob_mode.skip)
+        return cache
+
+    a = random(4, 8, 16)
+    expected = a.reshape(32, 16).copy()
+    expected[slot : slot + 2] = 7.0
+    with tt.profile(chip="trn2"):
+        found = nki.jit(kernel)(a, np.array([[slot]], np.uint32))
+    same(found.reshape(32, 16), expected)
 
 
 def test_a_static_index_into_a_dynamic_slice_stays_inside() -> None:

@@ -18,18 +18,19 @@ from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.neuron.isa import Instruction, Space
 from triptych.neuron.isa.occupancy import peak_of, tiles_of
 from triptych.neuron.isa.serialise import from_json
-from triptych.neuron.isa.spilling import Spilled, spilled
+from triptych.neuron.isa.spilling import Fitted, spilled
 from triptych.neuron.isa.trace import Trace
 from triptych.neuron.timeline.timeline import timeline_of
 
+ROWS = 128
 COLUMNS = 8192
 """32 KiB of float32 in each partition: six tiles fit the 192 KiB of Trainium's SBUF."""
 
 
 def sums(a: NkiTensor, changed: bool) -> NkiTensor:
     """Eight tiles that are all loaded before the first is used; `changed`: they are no longer what was loaded."""
-    out = nl.ndarray((8, 16, COLUMNS), dtype=a.dtype, buffer=nl.shared_hbm)
-    held = nl.ndarray((8, nl.par_dim(16), COLUMNS), dtype=a.dtype, buffer=nl.sbuf)
+    out = nl.ndarray((8, ROWS, COLUMNS), dtype=a.dtype, buffer=nl.shared_hbm)
+    held = nl.ndarray((8, nl.par_dim(ROWS), COLUMNS), dtype=a.dtype, buffer=nl.sbuf)
     for i in nl.affine_range(8):
         held[i] = nl.load(a[i])
         if changed:
@@ -45,7 +46,7 @@ def trace_of(kernel: object, *args: object) -> Trace:
 
 
 def test_changed_tiles_are_saved_and_brought_back() -> None:
-    a = random(8, 16, COLUMNS)
+    a = random(8, ROWS, COLUMNS)
     with tt.profile(chip="trn1") as profile:
         found: object = nki_beta1.jit(sums)(a, True)
     same(np.asarray(found), 2 * a)
@@ -61,7 +62,7 @@ def test_changed_tiles_are_saved_and_brought_back() -> None:
 
 
 def test_tiles_that_lie_in_an_input_are_loaded_where_they_are_used() -> None:
-    trace = trace_of(sums, random(8, 16, COLUMNS), False)
+    trace = trace_of(sums, random(8, ROWS, COLUMNS), False)
     fitted = spilled(trace.programs[0], trace.tensors, 196608)
     assert fitted is not None
     assert not [one for one in fitted.tensors if one.name.startswith("spilled")]
@@ -69,7 +70,7 @@ def test_tiles_that_lie_in_an_input_are_loaded_where_they_are_used() -> None:
     check_values(fitted, trace)
 
 
-def check_values(fitted: Spilled, trace: Trace) -> None:
+def check_values(fitted: Fitted, trace: Trace) -> None:
     """Both programs store the same, of tiles that are symbols."""
     assert symbols(fitted.program, trace) == symbols(trace.programs[0], trace)
 
@@ -90,7 +91,7 @@ def symbols(program: Sequence[Instruction], trace: Trace) -> list[object]:
 
 
 def test_values_survive() -> None:
-    trace = trace_of(sums, random(8, 16, COLUMNS), True)
+    trace = trace_of(sums, random(8, ROWS, COLUMNS), True)
     fitted = spilled(trace.programs[0], trace.tensors, 196608)
     assert fitted is not None
     assert len(fitted.added) == 4
@@ -107,11 +108,11 @@ def test_what_no_spilling_helps() -> None:
         return out
 
     with tt.profile(chip="trn1"), pytest.raises(NkiLimitError, match="2 live tiles take 196616 bytes of each SBUF"):
-        nki_beta1.jit(wide).capture(random(16, 3 * COLUMNS + 1))
+        nki_beta1.jit(wide).capture(random(ROWS, 3 * COLUMNS + 1))
 
     def current(a: NkiTensor) -> NkiTensor:
         out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
-        tiles = [nl.ndarray((16, COLUMNS), dtype=a.dtype, buffer=nl.sbuf) for _ in range(8)]
+        tiles = [nl.ndarray((ROWS, COLUMNS), dtype=a.dtype, buffer=nl.sbuf) for _ in range(8)]
         for at, tile in enumerate(tiles):
             nisa.dma_copy(tile, a[at])
         for at, tile in enumerate(tiles):
@@ -119,12 +120,12 @@ def test_what_no_spilling_helps() -> None:
         return out
 
     with tt.profile(chip="trn1"), pytest.raises(NkiLimitError, match=r"live tiles take .* of each SBUF"):
-        nki.jit(current).capture(random(8, 16, COLUMNS))
+        nki.jit(current).capture(random(8, ROWS, COLUMNS))
 
 
 def test_the_finding() -> None:
     with tt.profile(chip="trn1", check="timecheck") as profile:
-        nki_beta1.jit(sums)(random(8, 16, COLUMNS), True)
+        nki_beta1.jit(sums)(random(8, ROWS, COLUMNS), True)
     told = [one for one in profile.launches[0].findings if "save tiles to HBM" in one.message]
     assert [one.message.split(",")[0] for one in told] == ["4 transfers save tiles to HBM and bring them back"]
 
@@ -132,23 +133,23 @@ def test_the_finding() -> None:
 def test_spilling_costs_time() -> None:
     chip = load("trn1")
     assert isinstance(chip, NeuronChip)
-    trace = trace_of(sums, random(8, 16, COLUMNS), True)
+    trace = trace_of(sums, random(8, ROWS, COLUMNS), True)
     timeline = timeline_of(trace, [range(len(trace.programs[0]))], chip)
     moved = sum(one.bytes for one in timeline.work.cores[0].transfers if one is not None)
-    assert moved == (16 + 4) * 16 * 32768
+    assert moved == (16 + 4) * ROWS * 32768
 
 
 def test_blocks_that_are_filled_with_a_number_are_filled_where_they_are_used() -> None:
     """A fill of all blocks is one of each: together they are more than SBUF, and none has to be saved."""
 
     def kernel(a: NkiTensor) -> NkiTensor:
-        out = nl.ndarray((8, 16, COLUMNS), dtype=a.dtype, buffer=nl.shared_hbm)
-        held = nl.full((8, nl.par_dim(16), COLUMNS), 2.0, dtype=a.dtype, buffer=nl.sbuf)
+        out = nl.ndarray((8, ROWS, COLUMNS), dtype=a.dtype, buffer=nl.shared_hbm)
+        held = nl.full((8, nl.par_dim(ROWS), COLUMNS), 2.0, dtype=a.dtype, buffer=nl.sbuf)
         for i in nl.affine_range(8):
             nl.store(out[i], nl.multiply(held[i], nl.load(a[i])))
         return out
 
-    a = random(8, 16, COLUMNS)
+    a = random(8, ROWS, COLUMNS)
     with tt.profile(chip="trn1") as profile:
         found: object = nki_beta1.jit(kernel)(a)
     same(np.asarray(found), 2 * a)

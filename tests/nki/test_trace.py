@@ -24,6 +24,7 @@ from triptych.languages.nki.launching.captures import Capture
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.neuron import run_launch
 from triptych.neuron.isa import from_json, hardware, to_json, verify
+from triptych.neuron.isa.row import Surroundings
 
 SPACE = AddressSpace()
 
@@ -132,6 +133,10 @@ def _schema(document: dict[str, Any]) -> None:
     document["schema"] = "other"
 
 
+def _generation(document: dict[str, Any]) -> None:
+    document["generation"] = "beta2"
+
+
 def _huge_tile(document: dict[str, Any]) -> None:
     next(one for one in document["tensors"] if one["space"] == "sbuf")["partitions"] = 4096
 
@@ -211,6 +216,7 @@ def _huge_number(document: dict[str, Any]) -> None:
     [
         (_drop, PlanError, "a damaged Neuron trace"),
         (_schema, PlanError, "schema 'other'"),
+        (_generation, PlanError, "generation 'beta2'; there are beta1, current"),
         (_huge_tile, PlanError, "has 4096 partitions"),
         (_operation, TriptychError, "did you mean dma_copy"),
         (_reach, NkiError, "is accessed at elements"),
@@ -257,13 +263,13 @@ def two_operations(a: NkiTensor) -> NkiTensor:
 def test_only_tensor_scalar_does_without_a_second_operation(operation: str) -> None:
     text = two_operations.capture(np.zeros((32, 16), np.float32)).program.text
     trace = from_json(text)
-    limits = hardware(trace.target)
+    around = Surroundings(trace.tensors, hardware(trace.target), trace.generation)
     for instruction in trace.programs[0]:
-        verify(instruction, trace.tensors, limits, trace.generation)
+        verify(instruction, around)
     assert next(one for one in trace.programs[0] if one.operation == "tensor_scalar").attributes["op1"] is None
     whole = next(one for one in trace.programs[0] if one.operation == operation)
     with pytest.raises(TypeError, match=f"{operation}: attribute 'op1' is None; expected a str"):
-        verify(replace(whole, attributes={**whole.attributes, "op1": None}), trace.tensors, limits, trace.generation)
+        verify(replace(whole, attributes={**whole.attributes, "op1": None}), around)
 
 
 def test_other_programs() -> None:

@@ -16,10 +16,11 @@ from triptych.core.source import SourceLocation
 from triptych.languages.nki import language as nl
 from triptych.languages.nki import nki_beta1
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.neuron.isa.hardware import Engine, Space
+from triptych.neuron.isa.hardware import Engine, Space, hardware
 from triptych.neuron.isa.repeats import without_repeats
 from triptych.neuron.isa.serialise import from_json
-from triptych.neuron.isa.trace import Instruction, Operand, Region, Tensor
+from triptych.neuron.isa.trace import AttributeValue, Instruction, Operand, Region, Tensor
+from triptych.neuron.run.kinds import kinds_of
 from triptych.neuron.timeline.timeline import Timeline, timeline_of
 
 F32 = DTYPES["f32"]
@@ -141,6 +142,32 @@ def test_what_is_the_same() -> None:
         [load_of(3, 0, OUTPUT), store_of(3, 6), load_of(4, 0, OUTPUT), store_of(4, 12)],  # of an array that is written
     ):
         assert without_repeats(different, TENSORS) is None
+
+
+def filled(tensor: int, value: float, **attributes: AttributeValue) -> Instruction:
+    dst = Region(tensor, 0, ((TENSORS[tensor].free, P), (1, TILE)))
+    return Instruction("memset", Engine.VECTOR, {"dst": dst, "value": value}, attributes, WHERE)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "repeats", "one_kind"),
+    [
+        (filled(3, 0.0), filled(4, 0.0), True, True),
+        (filled(3, 0.0), filled(4, -0.0), False, True),  # a kind has no numbers
+        (filled(3, 1.0, scale=0.0), filled(4, 1.0, scale=-0.0), False, False),
+        (filled(3, 1.0, steps=((1, 2),)), filled(4, 1.0, steps=((1, 2),)), True, True),
+        (filled(3, 1.0, steps=((1, 2),)), filled(4, 1.0, steps=((True, 2),)), False, False),
+        (filled(3, 1.0, steps=1), filled(4, 1.0, steps=1.0), False, False),
+    ],
+)
+def test_what_python_calls_equal_is_not_always_the_same(
+    first: Instruction, second: Instruction, repeats: bool, one_kind: bool
+) -> None:
+    """0 and -0 have other bits, True and 1 are written differently."""
+    once = without_repeats([first, store_of(3, 0), second, store_of(4, 6)], TENSORS)
+    assert (once is not None) is repeats
+    found = kinds_of([first, second], TENSORS, hardware("trn1"))
+    assert (found[0] is found[1]) is one_kind
 
 
 def timeline(kernel: Callable[..., NkiTensor], *arrays: NDArray[np.float32]) -> Timeline:

@@ -126,11 +126,6 @@ _CHEATED = (
         "Keep no results, and let no call depend on those before it.",
     ),
     ReasonRow(
-        "foreign_array", Outcome.CHEATED,
-        "A call uses an array that it neither got nor made: one of an earlier call.",
-        "Allocate what a call needs in the call, or when the module is loaded.",
-    ),
-    ReasonRow(
         "tampered", Outcome.CHEATED,
         "Functions of Python, of a library or of triptych were replaced while the solution was captured.",
         "Leave modules that are not the solution's own as they are.",

@@ -58,8 +58,8 @@ def raised_at(error: BaseException) -> SourceLocation | None:
     return found
 
 
-_OWN: dict[str, bool] = {}
-"""The files that are a language's own, and True."""
+_OWN: set[str] = set()
+"""Files that are known to be a language's own."""
 _PLACES: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
 """The lines of places in code, by the code's identity: to tell its line takes a frame of long code long."""
 _MOST_PLACES = 1 << 16
@@ -69,15 +69,18 @@ def _is_own(file: str) -> bool:
     """Whether a file that is not known as such is a language's own."""
     if not _skipped(file, ()):
         return False
-    _OWN[file] = True
+    _OWN.add(file)
     return True
 
 
-def author_location() -> SourceLocation:
-    """The innermost line that is no language's own: there is one, for something called the language."""
-    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+def author_location(inside: int = 0) -> SourceLocation:
+    """The innermost line that is no language's own: there is one, for something called the language.
+
+    The caller says of how many frames, from its own outwards, it knows that they are a language's.
+    """
+    frame: FrameType | None = sys._getframe(1 + inside)  # pyright: ignore[reportPrivateUsage]
     own = _OWN
-    while frame is not None and (own.get(frame.f_code.co_filename) or _is_own(frame.f_code.co_filename)):
+    while frame is not None and (frame.f_code.co_filename in own or _is_own(frame.f_code.co_filename)):
         frame = frame.f_back
     assert frame is not None
     code, place = frame.f_code, frame.f_lasti

@@ -77,9 +77,12 @@ def _pairs(srcs: object, dsts: object, what: str, most: int | None = None) -> li
     return list(zip(sources, targets, strict=True))
 
 
-def _emit(name: str, srcs: object, dsts: object, group: ReplicaGroup, **attributes: AttributeValue) -> None:
+def _emit(
+    name: str, srcs: object, dsts: object, group: ReplicaGroup, priority: object, **attributes: AttributeValue
+) -> None:
     what = f"nki.collectives.{name}"
     tracer = current(what)
+    check_priority(tracer, priority)
     for source, target in _pairs(srcs, dsts, what):
         operands: dict[str, TileOrNumber | None] = {"dst": target, "src": source}
         tracer.emit(name, operands, {"group": group.of(tracer), **attributes})
@@ -95,8 +98,7 @@ def all_reduce(
 ) -> None:
     """Each dst = the src of all ranks of the group, reduced by `nl.add`, `nl.maximum` or `nl.minimum`."""
     del name
-    check_priority(current("nki.collectives"), priority)
-    _emit("all_reduce", srcs, dsts, replica_group, op=alu_name(op))
+    _emit("all_reduce", srcs, dsts, replica_group, priority, op=alu_name(op))
 
 
 def all_gather(
@@ -109,8 +111,7 @@ def all_gather(
 ) -> None:
     """Each dst = the src of all ranks, one behind the other along `collective_dim`."""
     del name
-    check_priority(current("nki.collectives"), priority)
-    _emit("all_gather", srcs, dsts, replica_group, dim=collective_dim)
+    _emit("all_gather", srcs, dsts, replica_group, priority, dim=collective_dim)
 
 
 def reduce_scatter(
@@ -124,8 +125,7 @@ def reduce_scatter(
 ) -> None:
     """Each dst = this rank's part, along `collective_dim`, of the src of all ranks reduced."""
     del name
-    check_priority(current("nki.collectives"), priority)
-    _emit("reduce_scatter", srcs, dsts, replica_group, op=alu_name(op), dim=collective_dim)
+    _emit("reduce_scatter", srcs, dsts, replica_group, priority, op=alu_name(op), dim=collective_dim)
 
 
 def all_to_all(
@@ -138,8 +138,7 @@ def all_to_all(
 ) -> None:
     """Each dst = this rank's part of each rank's src, one behind the other."""
     del name
-    check_priority(current("nki.collectives"), priority)
-    _emit("all_to_all", srcs, dsts, replica_group, dim=collective_dim)
+    _emit("all_to_all", srcs, dsts, replica_group, priority, dim=collective_dim)
 
 
 def _metadata(metadata: object, ranks: int, has_rdispls: bool, what: str) -> NkiTensor:

@@ -13,7 +13,7 @@ from triptych.core.launches import Finding
 from triptych.neuron.isa.hardware import Hardware, Space
 from triptych.neuron.isa.occupancy import block_bytes, lifetimes, peak_of, roots, tiles_of
 from triptych.neuron.isa.spilling import spilled
-from triptych.neuron.isa.trace import Instruction, Tensor
+from triptych.neuron.isa.trace import BETA1, Instruction, Tensor
 
 
 def _shared_bytes(program: Sequence[Instruction], tensors: Sequence[Tensor]) -> Iterator[NkiLimitError]:
@@ -67,13 +67,15 @@ def verify_capacity(
     tiles = tiles_of(program, tensors)
     for space, limit in limits.items():
         fullest = peak_of(tiles[space], tensors)
-        spills = space is Space.SBUF and generation == "beta1"
+        spills = space is Space.SBUF and generation == BETA1
         if fullest.bytes > limit and not (spills and spilled(program, tensors, limit)):
+            small = space is Space.SBUF and any(tensors[one].partitions <= 64 for one, _ in fullest.live)
+            beside = " even with those of at most 64 partitions beside each other" if small else ""
             held = sorted(dict.fromkeys(one for one, _ in fullest.live), key=lambda one: -block_bytes(tensors[one]))
             named = ", ".join(f"`{tensors[one].name}` ({block_bytes(tensors[one])} B)" for one in held[:3])
             error = NkiLimitError(
-                f"{len(fullest.live)} live tiles take {fullest.bytes} bytes of each {space.value.upper()} partition; "
-                f"the limit is {limit} on {hardware.target}; the largest are {named}",
+                f"{len(fullest.live)} live tiles take {fullest.bytes} bytes of each {space.value.upper()} partition"
+                f"{beside}; the limit is {limit} on {hardware.target}; the largest are {named}",
                 where=program[fullest.instruction].where,
                 hint="use smaller tiles, or let fewer of them live at the same time",
             )

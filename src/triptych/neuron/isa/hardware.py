@@ -24,6 +24,8 @@ class Space(Enum):
         """Whether tensors there have partitions is asked for each of them, and kept."""
         self.on_chip = name != "hbm"
 
+    __hash__ = object.__hash__  # enums hash their names, in Python
+
 
 class Work(Enum):
     """What is counted of an engine's instructions, besides the instructions."""
@@ -56,6 +58,8 @@ class Engine(Enum):
     GPSIMD = "gpsimd"
     DMA = "dma"
     SYNC = "sync"
+
+    __hash__ = object.__hash__  # enums hash their names, in Python
 
     @property
     def facts(self) -> EngineFacts:
@@ -120,6 +124,11 @@ def hardware(target: str) -> Hardware:
     if not isinstance(chip, NeuronChip):
         raise UnknownName.of("Neuron target", target, targets("neuron"))
     return _hardware_of(chip.target)
+
+
+def start_partitions(partitions: int) -> tuple[int, ...]:
+    """Where a compute operand of so many partitions may begin. Source: the architecture guide's rule of quadrants."""
+    return (0,) if partitions > 64 else (0, 64) if partitions > 32 else (0, 32, 64, 96)
 
 
 @cache

@@ -9,6 +9,7 @@ from triptych.neuron.isa.row import ROWS, Effect
 from triptych.neuron.isa.trace import Instruction
 
 BEGINS = frozenset({Effect.BEGIN_COUNTED, Effect.BEGIN_WHILE})
+_BOUNDS = BEGINS | {Effect.END}
 
 
 def effect_of(instruction: Instruction) -> Effect:
@@ -22,6 +23,8 @@ def loop_ends(program: Sequence[Instruction]) -> Mapping[int, int]:
     Raises:
         PlanError: for a loop without an end, or an end without a loop.
     """
+    if all(ROWS[operation].effect not in _BOUNDS for operation in {one.operation for one in program}):
+        return {}
     ends: dict[int, int] = {}
     begun: list[int] = []
     for index, instruction in enumerate(program):

@@ -111,11 +111,11 @@ class _Repeats:
     def _made(self, instruction: Instruction, target: Part) -> object:
         """An instruction as one that writes an equal tile has it: what it is, and what it reads."""
         operands = tuple((name, self._named(one, target)) for name, one in instruction.operands.items())
-        return instruction.operation, tuple(instruction.attributes.items()), operands
+        return instruction.operation, repr(instruction.attributes), operands  # 1 is not True, nor 0.0 -0.0
 
     def _named(self, operand: Operand, target: Part) -> object:
         if not isinstance(operand, Region):
-            return operand
+            return repr(operand)
         if not self._tensors[operand.tensor].space.on_chip:
             # An array that is written is never the same twice.
             return operand if operand.tensor not in self._written_arrays else object()

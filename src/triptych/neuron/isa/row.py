@@ -10,7 +10,7 @@ the author's function (`languages/nki/isa_functions/function.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -268,20 +268,50 @@ def _attribute_rule(column: AttributeValue | AttributeRule) -> AttributeRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What verification knows of the trace that an instruction is part of; it may be in the making."""
+
+    tensors: Sequence[Tensor]
+    hardware: Hardware
+    generation: str
+    """Of the language: BETA1 or CURRENT."""
+    grid: tuple[int, ...] = (1,)
+    arguments: Collection[int] = ()
+    """The tensors that the launch binds."""
+
+    def seen_by_all(self, tensor: int) -> bool:
+        """Whether all programs of the grid see a tensor, or what it views: the launch binds it, or it is shared."""
+        alias = self.tensors[tensor].alias
+        root = tensor if alias is None else alias
+        return root in self.arguments or self.tensors[root].shared
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """An instruction under verification, with what the checks need to know about it."""
 
     instruction: Instruction
     row: Row
-    tensors: Sequence[Tensor]
-    hardware: Hardware
-    generation: str
-    """Of the language: `beta1` or `current`."""
-
+    surroundings: Surroundings
     notices: list[Finding] | None = None
     """Collects what AWS's compiler refuses and its simulator does not; None: that is refused here too."""
     splits: bool = False
     """Whether the language splits instructions of more axes than the engines walk."""
+
+    @property
+    def tensors(self) -> Sequence[Tensor]:
+        """Those of the trace."""
+        return self.surroundings.tensors
+
+    @property
+    def hardware(self) -> Hardware:
+        """The limits of the target."""
+        return self.surroundings.hardware
+
+    @property
+    def generation(self) -> str:
+        """Of the language: BETA1 or CURRENT."""
+        return self.surroundings.generation
 
     def breach(self, error: NkiError) -> None:
         """A rule of AWS's compiler that the data could be computed without.
@@ -301,6 +331,10 @@ class Subject:
     def tensor(self, name: str) -> Tensor:
         """The tensor that the operand (a region) views."""
         return self.tensors[self.instruction.region(name).tensor]
+
+    def seen_by_all(self, name: str) -> bool:
+        """Whether all programs of the grid see the tensor of the operand (a region)."""
+        return self.surroundings.seen_by_all(self.instruction.region(name).tensor)
 
     def describe(self, name: str) -> str:
         """The operand and its tensor, for messages."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import isfinite
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from triptych.core.checks import Severity
 from triptych.core.dtypes import dtype_of
@@ -57,16 +57,24 @@ def to_json(trace: Trace) -> str:
 _dumped = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
+_MOST_SHARED = 1 << 12
+
+
 class _Texts:
     """Instructions as JSON text, put together of parts that most of them share."""
 
+    # What says the same in every trace.
+    _patterns: ClassVar[dict[Pattern, str]] = {}
+    _attributes: ClassVar[dict[object, str]] = {}
+    _tensors: ClassVar[dict[object, str]] = {}
+    _engines: ClassVar[Mapping[int, str]] = {id(engine): _dumped(engine.value) for engine in Engine}
+
     def __init__(self, files: dict[str, int]) -> None:
         self._files = files
-        self._patterns: dict[Pattern, str] = {}
-        self._attributes: dict[object, str] = {}
-        self._tensors: dict[object, str] = {}
         self._frames: dict[object, tuple[str, str]] = {}
-        self._engines = {id(engine): _dumped(engine.value) for engine in Engine}
+        for shared in (self._patterns, self._attributes, self._tensors):
+            if len(shared) > _MOST_SHARED:
+                shared.clear()
 
     def instruction(self, one: Instruction) -> str:
         key = (one.operation, id(one.engine), id(one.attributes), id(one.where))
@@ -77,8 +85,11 @@ class _Texts:
                 self._frames[key] = frame
         operands: list[str] = []
         for name, operand in one.operands.items():
-            if type(operand) is Region and operand.dynamic is None and operand.pattern in self._patterns:
-                pattern = self._patterns[operand.pattern]
+            if (
+                type(operand) is Region
+                and operand.dynamic is None
+                and (pattern := self._patterns.get(operand.pattern)) is not None
+            ):
                 operands.append(f'"{name}":{{"tensor":{operand.tensor},"offset":{operand.offset},"pattern":{pattern}}}')
             else:
                 operands.append(f'"{name}":{self._operand(operand)}')

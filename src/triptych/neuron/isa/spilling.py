@@ -14,13 +14,13 @@ from math import prod
 
 from triptych.neuron.isa.hardware import Engine, Space
 from triptych.neuron.isa.loops import loop_ends
-from triptych.neuron.isa.occupancy import Part, parts_of
+from triptych.neuron.isa.occupancy import STRIPS, Part, parts_of, strip_bytes
 from triptych.neuron.isa.row import ROWS
 from triptych.neuron.isa.trace import Instruction, Operand, Region, Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Spilled:
+class Fitted:
     """A program whose tiles fit: its instructions, the tensors with those that were added, and what was added."""
 
     program: tuple[Instruction, ...]
@@ -38,6 +38,8 @@ class _Tile:
     """Of its first element in each partition."""
     free: int
     bytes: int
+    room: int
+    """What it takes of SBUF: `occupancy.strip_bytes` of its bytes."""
     uses: list[int] = field(default_factory=list[int])
     pinned: bool = False
     """Whether it must stay: it was placed, or is viewed in another dtype."""
@@ -55,7 +57,7 @@ class _Tile:
         return self.uses[bisect_right(self.uses, at)]
 
 
-def spilled(program: Sequence[Instruction], tensors: Sequence[Tensor], capacity: int) -> Spilled | None:
+def spilled(program: Sequence[Instruction], tensors: Sequence[Tensor], capacity: int) -> Fitted | None:
     """A program with the transfers that let its tiles fit `capacity` bytes of each partition of SBUF.
 
     None where that cannot be: one instruction needs more, the author placed tiles, or the program has loops.
@@ -69,7 +71,7 @@ class _Spilling:
     def __init__(self, program: Sequence[Instruction], tensors: Sequence[Tensor], capacity: int) -> None:
         self._program = program
         self._tensors = list(tensors)
-        self._room = capacity
+        self._room = STRIPS * capacity
         self._tiles: dict[Part, _Tile] = {}
         self._resident: dict[int, _Tile] = {}
         self._gone: set[int] = set()
@@ -79,13 +81,13 @@ class _Spilling:
         self._constant = _never_written(program, tensors)
         self._used = [self._tiles_of(one, at) for at, one in enumerate(program)]
 
-    def run(self) -> Spilled | None:
+    def run(self) -> Fitted | None:
         for at, instruction in enumerate(self._program):
             used = self._used[at]
             missing = [one for one in used if id(one) not in self._resident]
             if self._deferred(instruction, missing):
                 continue
-            if not self._make_room(at, instruction, used, sum(one.bytes for one in missing)):
+            if not self._make_room(at, instruction, used, sum(one.room for one in missing)):
                 return None
             for tile in missing:
                 self._bring(tile, instruction)
@@ -94,8 +96,8 @@ class _Spilling:
             for tile in used:
                 if tile.uses[-1] == at:
                     del self._resident[id(tile)]
-                    self._room += tile.bytes
-        return Spilled(tuple(self._made), tuple(self._tensors), frozenset(self._added))
+                    self._room += tile.room
+        return Fitted(tuple(self._made), tuple(self._tensors), frozenset(self._added))
 
     def _tiles_of(self, instruction: Instruction, at: int) -> list[_Tile]:
         found: dict[int, _Tile] = {}
@@ -116,14 +118,16 @@ class _Spilling:
             if tile is None:
                 owner = self._tensors[root]
                 free = owner.free if root in self._joined else owner.free // owner.blocks
-                tile = self._tiles[key] = _Tile(root, key[1] * free, free, free * owner.dtype.bytes)
+                size = free * owner.dtype.bytes
+                tile = _Tile(root, key[1] * free, free, size, strip_bytes(owner, size))
+                self._tiles[key] = tile
             tile.pinned |= tensor.alias is not None or region.dynamic is not None
             yield tile
 
     def _deferred(self, instruction: Instruction, missing: Sequence[_Tile]) -> bool:
         """Whether it loads or fills a tile for which there is no room, so that it does where that is used first."""
         target = instruction.operands.get("dst")
-        if len(missing) != 1 or missing[0].bytes <= self._room or not isinstance(target, Region):
+        if len(missing) != 1 or missing[0].room <= self._room or not isinstance(target, Region):
             return False
         tile = missing[0]
         if tile.pinned or len(tile.uses) < 2 or not self._loads(instruction, tile, target):
@@ -133,17 +137,17 @@ class _Spilling:
         return True
 
     def _make_room(self, at: int, instruction: Instruction, used: Sequence[_Tile], wanted: int) -> bool:
-        """Whether there is room for so many bytes, once tiles that are used again late have gone."""
+        """Whether there is so much room, once tiles that are used again late have gone."""
         while self._room < wanted:
             others = [one for one in self._resident.values() if not one.pinned and all(one is not it for it in used)]
             if not others:
                 return False
-            victim = max(others, key=lambda one: (one.next_use(at) - at) / self._moved_bytes(one) * one.bytes)
+            victim = max(others, key=lambda one: (one.next_use(at) - at) / self._moved_bytes(one) * one.room)
             if victim.load is None and victim.saved is None:
                 self._save(victim, instruction)
             del self._resident[id(victim)]
             self._gone.add(id(victim))
-            self._room += victim.bytes
+            self._room += victim.room
         return True
 
     def _moved_bytes(self, tile: _Tile) -> int:
@@ -167,7 +171,7 @@ class _Spilling:
     def _bring(self, tile: _Tile, instruction: Instruction) -> None:
         """Give a tile its room; one that had gone gets a tensor of its own there, and its bytes."""
         self._resident[id(tile)] = tile
-        self._room -= tile.bytes
+        self._room -= tile.room
         if id(tile) not in self._gone:
             return
         owner = self._tensors[tile.tensor]

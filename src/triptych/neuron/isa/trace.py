@@ -14,6 +14,12 @@ from triptych.core.source import SourceLocation
 from triptych.core.values import value
 from triptych.neuron.isa.hardware import Engine, Space
 
+BETA1 = "beta1"
+"""The generation of `neuronxcc.nki`."""
+CURRENT = "current"
+"""The generation of `import nki`."""
+GENERATIONS = (BETA1, CURRENT)
+
 Pattern = tuple[tuple[int, int], ...]
 """An access pattern, outermost axis first: (step in elements, count) an axis."""
 
@@ -185,7 +191,7 @@ class Trace:
     kernel: str
     target: str
     generation: str
-    """`beta1` (neuronxcc.nki) or `current` (nki): whose compiler's rules hold."""
+    """BETA1 or CURRENT: whose compiler's rules hold."""
     grid: tuple[int, ...]
     tensors: tuple[Tensor, ...]
     arguments: tuple[int, ...]

@@ -12,9 +12,9 @@ from triptych.core.dtypes import DTYPES
 from triptych.core.errors import UnknownName
 from triptych.core.launches import Finding
 from triptych.neuron.isa.dynamic import check_dynamic, statically
-from triptych.neuron.isa.hardware import Hardware, Space
-from triptych.neuron.isa.row import ROWS, OperandRule, Row, Subject
-from triptych.neuron.isa.trace import Instruction, Pattern, Region, SharedAttributes, Tensor
+from triptych.neuron.isa.hardware import Hardware, Space, start_partitions
+from triptych.neuron.isa.row import ROWS, OperandRule, Row, Subject, Surroundings
+from triptych.neuron.isa.trace import Instruction, Pattern, Region, SharedAttributes, Tensor, kind_of
 
 
 def find_row(instruction: Instruction) -> Row:
@@ -31,9 +31,7 @@ def find_row(instruction: Instruction) -> Row:
 
 def verify(
     instruction: Instruction,
-    tensors: Sequence[Tensor],
-    hardware: Hardware,
-    generation: str,
+    surroundings: Surroundings,
     notices: list[Finding] | None = None,
     *,
     splits: bool = False,
@@ -49,7 +47,7 @@ def verify(
         UnknownName: for an instruction, operand, attribute or operation that there is not.
         TypeError: for an attribute of a type that no language records.
     """
-    subject = Subject(instruction, find_row(instruction), tensors, hardware, generation, notices, splits)
+    subject = Subject(instruction, find_row(instruction), surroundings, notices, splits)
     _check_names(subject)
     _check_attributes(subject)
     for rule in subject.row.operands:
@@ -60,101 +58,134 @@ def verify(
         check(subject)
 
 
-_MOST_SEEN = 1 << 12
+_MOST_KNOWN = 1 << 16
+
+
+class _Memory:
+    """What verifiers of one target, generation and grid have found to keep the rules: traces of it share that.
+
+    Kinds and walks are told apart by their identity; what is known names the objects, so that none is another's.
+    """
+
+    __slots__ = ("hardware", "kinds", "known", "walks")
+
+    def __init__(self, hardware: Hardware) -> None:
+        self.hardware = hardware
+        self.known: set[object] = set()
+        self.kinds: dict[object, _Kind] = {}
+        self.walks: dict[Pattern, _Walked] = {}
+
+    @classmethod
+    def of(cls, surroundings: Surroundings, *, splits: bool) -> _Memory:
+        """That of all that the rules look at besides an instruction and its tensors; a full one is begun anew."""
+        hardware = surroundings.hardware
+        key = (id(hardware), surroundings.generation, surroundings.grid, splits)
+        found = _MEMORIES.get(key)
+        if found is None or found.hardware is not hardware or len(found.known) > _MOST_KNOWN:
+            if len(_MEMORIES) >= _MOST_MEMORIES:
+                _MEMORIES.clear()
+            found = _MEMORIES[key] = cls(hardware)
+        return found
+
+
+_MEMORIES: dict[object, _Memory] = {}
+_MOST_MEMORIES = 16
 
 
 class Verifier:
     """Verifies the instructions of a trace; those that are like one before, but for where their tiles lie, at once."""
 
     def __init__(
-        self,
-        tensors: Sequence[Tensor],
-        hardware: Hardware,
-        generation: str,
-        notices: list[Finding] | None = None,
-        *,
-        splits: bool = False,
+        self, surroundings: Surroundings, notices: list[Finding] | None = None, *, splits: bool = False
     ) -> None:
-        """`tensors` may grow and change; `notices` and `splits` as those of `verify`."""
+        """The tensors and arguments may grow and change; `notices` and `splits` as those of `verify`."""
         self._splits = splits
-        self._tensors = tensors
-        self._hardware = hardware
-        self._generation = generation
+        self._surroundings = surroundings
+        self._tensors = surroundings.tensors
         self._notices = notices
-        self._known: set[object] = set()
+        self._memory = _Memory.of(surroundings, splits=splits)
         self._kinds: dict[int, tuple[Tensor, _Kind]] = {}
-        self._by_facts: dict[object, _Kind] = {}
-        self._patterns: dict[Pattern, _Walked] = {}
-        self._seen: dict[int, tuple[Pattern, _Walked]] = {}
-        """The same by the identity of a pattern: a language makes those of many instructions once."""
+        self._walks: dict[int, tuple[Pattern, _Walked]] = {}
+        """By the identity of a pattern: a language makes those of many instructions once."""
 
-    def verify(self, instruction: Instruction) -> None:
-        """As `verify` does.
+    def verify(self, instruction: Instruction, signature: object = None) -> None:
+        """As `verify` does; `signature`, where a language has one, is all that the rules look at (`place` of regions).
 
         Raises:
             NkiError: (and its kinds) for a broken rule.
             UnknownName: for a name that there is not.
             TypeError: for an attribute of a type that no language records.
         """
-        signature = self._signature(instruction)
-        if signature in self._known:
+        if signature is None:
+            signature = self._signature(instruction)
+        known = self._memory.known
+        if signature in known:
             return
         told = len(self._notices or ())
-        verify(instruction, self._tensors, self._hardware, self._generation, self._notices, splits=self._splits)
+        verify(instruction, self._surroundings, self._notices, splits=self._splits)
         if signature is not None and len(self._notices or ()) == told:
-            self._known.add(signature)
+            known.add(signature)
 
     def _signature(self, instruction: Instruction) -> object:
         """All that the rules look at; None where a place is known later, or lies outside of its tensor."""
-        attributes, tensors = instruction.attributes, self._tensors
+        attributes = instruction.attributes
         found: list[object] = [instruction.operation, id(instruction.engine)]
         if type(attributes) is SharedAttributes:
             found.append(id(attributes))
         else:
-            found += (*attributes, *attributes.values(), *map(type, attributes.values()))  # to the rules, True is not 1
+            found += (*attributes, *attributes.values(), *map(kind_of, attributes.values()))  # True is not 1
         for name, operand in instruction.operands.items():
             if type(operand) is not Region:
                 found += (name, operand)
                 continue
-            at, pattern, column = operand.tensor, operand.pattern, operand.offset
-            if operand.dynamic is not None or not 0 <= at < len(tensors):
+            place = self.place(operand)
+            if place is None:
                 return None
-            declared = self._kinds.get(at)
-            kind = declared[1] if declared is not None and declared[0] is tensors[at] else self._kind(at, tensors[at])
-            seen = self._seen.get(id(pattern))
-            walked = seen[1] if seen is not None and seen[0] is pattern else self._walked(pattern)
-            if kind.on_chip:
-                row, column = divmod(column, kind.free)
-                low, high = walked.inner
-                found += (name, id(walked), id(kind), row, column if kind.has_banks else 0)
-            else:
-                low, high = walked.whole
-                found += (name, id(walked), id(kind))
-            if column + low < 0 or column + high >= kind.free:
-                return None
+            found += (name, place)
         return tuple(found)
 
+    def place(self, region: Region) -> object:
+        """All that the rules look at of a region; None where that is known later, or outside of its tensor."""
+        at, pattern, column = region.tensor, region.pattern, region.offset
+        if region.dynamic is not None or not 0 <= at < len(self._tensors):
+            return None
+        tensor = self._tensors[at]
+        declared = self._kinds.get(at)
+        kind = declared[1] if declared is not None and declared[0] is tensor else self._kind(at, tensor)
+        seen = self._walks.get(id(pattern))
+        walked = seen[1] if seen is not None and seen[0] is pattern else self._walked(pattern)
+        if kind.on_chip:
+            row, column = divmod(column, kind.free)
+            low, high = walked.inner
+            place = (walked, kind, row, column if kind.has_banks else 0)
+        else:
+            low, high = walked.whole
+            place = (walked, kind)
+        if column + low < 0 or column + high >= kind.free:
+            return None
+        return place
+
     def _walked(self, pattern: Pattern) -> _Walked:
-        walked = self._patterns.get(pattern)
+        walked = self._memory.walks.get(pattern)
         if walked is None:
-            walked = self._patterns[pattern] = _Walked.of(pattern)
-        if len(self._seen) < _MOST_SEEN:
-            self._seen[id(pattern)] = (pattern, walked)
+            walked = self._memory.walks[pattern] = _Walked.of(pattern)
+        self._walks[id(pattern)] = (pattern, walked)
         return walked
 
     def _kind(self, at: int, tensor: Tensor) -> _Kind:
-        facts = (id(tensor.space), tensor.dtype.name, tensor.partitions, tensor.free, tensor.start, tensor.shared)
-        kind = self._by_facts.get(facts)
+        seen = self._surroundings.seen_by_all(at)
+        facts = (id(tensor.space), tensor.dtype.name, tensor.partitions, tensor.free, tensor.start, seen)
+        kind = self._memory.kinds.get(facts)
         if kind is None:
             on_chip, has_banks = tensor.space.on_chip, tensor.space is Space.PSUM
-            kind = self._by_facts[facts] = _Kind(tensor.free, on_chip, has_banks)
+            kind = self._memory.kinds[facts] = _Kind(tensor.free, on_chip, has_banks)
         self._kinds[at] = (tensor, kind)
         return kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kind:
-    """Tensors of which all that the rules look at is the same; a verifier has one of them."""
+    """Tensors of which all that the rules look at is the same; a memory has one of them."""
 
     free: int
     on_chip: bool
@@ -305,9 +336,8 @@ def merged_axes(pattern: Sequence[tuple[int, int]]) -> int:
 
 
 def _check_start(subject: Subject, name: str, region: Region, start: int) -> None:
-    """Where a compute operand may begin. Source: the architecture guide's rule of start partitions."""
     partitions = region.partitions
-    starts = (0,) if partitions > 64 else (0, 64) if partitions > 32 else (0, 32, 64, 96)
+    starts = start_partitions(partitions)
     if start not in starts:
         subject.breach(
             subject.exceed(

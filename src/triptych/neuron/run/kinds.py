@@ -55,8 +55,8 @@ def kinds_of(program: Sequence[Instruction], tensors: Sequence[Tensor], hardware
 
 def _key(instruction: Instruction, tensors: Sequence[Tensor]) -> object:
     """All that the kind of an instruction depends on."""
-    attributes = instruction.attributes
-    found: list[object] = [instruction.operation, id(instruction.engine), *attributes, *attributes.values()]
+    attributes = repr(instruction.attributes)  # 1, 1.0 and True are written differently, and so are 0.0 and -0.0
+    found: list[object] = [instruction.operation, id(instruction.engine), attributes]
     for name, operand in instruction.operands.items():
         found.append(name)
         if isinstance(operand, Region):

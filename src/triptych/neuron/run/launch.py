@@ -21,15 +21,16 @@ from triptych.core.touched import Touched, is_noting_touched
 from triptych.neuron.isa.capacity import verify_capacity
 from triptych.neuron.isa.hardware import Hardware, Space, hardware
 from triptych.neuron.isa.occupancy import peak_of, tiles_of
+from triptych.neuron.isa.row import Surroundings
 from triptych.neuron.isa.serialise import from_json
-from triptych.neuron.isa.trace import Tensor, Trace
+from triptych.neuron.isa.trace import GENERATIONS, Tensor, Trace
 from triptych.neuron.isa.verify import Verifier
 from triptych.neuron.run.buffers import Buffer, Known, Shadow, new_buffer, units
 from triptych.neuron.run.checks import outputcheck, timecheck
 from triptych.neuron.run.findings import Findings
-from triptych.neuron.run.kinds import Kind, kinds_of
 from triptych.neuron.run.meetings import run_programs
 from triptych.neuron.run.program import ProgramRun
+from triptych.neuron.run.program_facts import ProgramFacts
 from triptych.neuron.run.tally import Tally
 
 _CACHED_TRACES = 32
@@ -60,7 +61,7 @@ def run_launch(
     shared = _bind_arguments(trace, launch.arguments, memory)
     tally, findings = Tally(), Findings(checks, trace.notices)
     with np.errstate(all="ignore"):
-        runs = [ProgramRun(trace, index, kinds, shared, tally, findings) for index, kinds in enumerate(loaded.kinds)]
+        runs = [ProgramRun(trace, index, one, shared, tally, findings) for index, one in enumerate(loaded.facts)]
         try:
             run_programs(runs, trace.kernel, lambda: _synchronise(shared))
         finally:
@@ -68,7 +69,7 @@ def run_launch(
     outputcheck(findings, (shared[index] for index in trace.outputs))
     steps = tuple(run.steps for run in runs)
     timecheck(findings, trace, steps)
-    account = Account.of(tally.counters(_launch_counters(trace, shared)), tally.lines())
+    account = Account.of(tally.counters(_launch_counters(loaded.peaks, shared)), tally.lines())
     touched = _touched(launch, trace, shared) if is_noting_touched() else ()
     return Observed(account, findings.all(), Executed(_kept(program), steps), touched=touched)
 
@@ -104,11 +105,13 @@ def full_grid(grid: tuple[int, ...]) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A verified trace, the limits of its target, and the kind of each instruction of its programs."""
+    """A verified trace, the limits of its target, and what running it needs to know of its programs."""
 
     trace: Trace
     limits: Hardware
-    kinds: tuple[tuple[Kind, ...], ...]
+    facts: tuple[ProgramFacts, ...]
+    peaks: Mapping[str, int]
+    """The counters of the most bytes of SBUF and PSUM that its tiles take."""
 
 
 def load_trace(program: Program) -> tuple[Trace, Hardware]:
@@ -133,20 +136,24 @@ def _loaded(text: str, target: str) -> _Loaded:
     trace, limits = from_json(text), hardware(target)
     if hardware(trace.target) is not limits:
         raise PlanError(f"a trace for {trace.target} in a program for {target}")
+    if trace.generation not in GENERATIONS:
+        raise PlanError(f"a trace of the generation '{trace.generation}'; there are {', '.join(GENERATIONS)}")
     if any(count < 1 for count in trace.grid) or len(trace.programs) != prod(trace.grid):
         raise PlanError(f"a trace of {len(trace.programs)} programs for the grid {trace.grid}")
     try:
         _check_tensors(trace, limits)
         notices: list[Finding] | None = [] if trace.lenient else None
-        verifier = Verifier(trace.tensors, limits, trace.generation, notices)
+        around = Surroundings(trace.tensors, limits, trace.generation, trace.grid, frozenset(trace.arguments))
+        verifier = Verifier(around, notices)
         for program in trace.programs:
             for instruction in program:
                 verifier.verify(instruction)
             verify_capacity(program, trace.tensors, limits, trace.generation, notices)
-        kinds = tuple(kinds_of(program, trace.tensors, limits) for program in trace.programs)
+        facts = tuple(ProgramFacts.of(trace, index, limits) for index in range(len(trace.programs)))
+        peaks = _peaks(trace)
     except (AssertionError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise PlanError(f"a damaged Neuron trace: {type(error).__name__}: {error}") from error
-    return _Loaded(trace, limits, kinds)
+    return _Loaded(trace, limits, facts, peaks)
 
 
 def _check_tensors(trace: Trace, limits: Hardware) -> None:
@@ -219,16 +226,18 @@ def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow, unit: 
     return Buffer(tensor, data, known, base, shadow, bool(data.flags.writeable))
 
 
-def _launch_counters(trace: Trace, shared: Mapping[int, Buffer]) -> dict[str, int]:
-    shadows = {id(buffer.shadow): buffer.shadow for buffer in shared.values() if buffer.shadow is not None}
+def _peaks(trace: Trace) -> Mapping[str, int]:
     tiles = [tiles_of(program, trace.tensors) for program in trace.programs]
-    peaks = {
-        space: max((peak_of(one[space], trace.tensors).bytes for one in tiles), default=0)
+    return {
+        f"{space.value}.peak_bytes": max((peak_of(one[space], trace.tensors).bytes for one in tiles), default=0)
         for space in (Space.SBUF, Space.PSUM)
     }
+
+
+def _launch_counters(peaks: Mapping[str, int], shared: Mapping[int, Buffer]) -> dict[str, int]:
+    shadows = {id(buffer.shadow): buffer.shadow for buffer in shared.values() if buffer.shadow is not None}
     return {
         "hbm.load.compulsory_bytes": sum(shadow.loaded_bytes for shadow in shadows.values()),
         "hbm.store.compulsory_bytes": sum(shadow.stored_bytes for shadow in shadows.values()),
-        "sbuf.peak_bytes": peaks[Space.SBUF],
-        "psum.peak_bytes": peaks[Space.PSUM],
+        **peaks,
     }

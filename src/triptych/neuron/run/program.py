@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +15,6 @@ from triptych.core.memory_access import MemoryAccess
 from triptych.core.settings import settings
 from triptych.neuron.isa.casts import convert
 from triptych.neuron.isa.hardware import Space
-from triptych.neuron.isa.loops import loop_ends
-from triptych.neuron.isa.occupancy import lifetimes, roots
 from triptych.neuron.isa.row import Effect, Row, Values
 from triptych.neuron.isa.trace import Dynamic, Instruction, Region, Trace
 from triptych.neuron.run.buffers import Buffer, Place, Scattered, new_buffer, units
@@ -26,6 +23,7 @@ from triptych.neuron.run.definedness import Flags, Given, flags_of_meeting, prop
 from triptych.neuron.run.findings import Findings
 from triptych.neuron.run.kinds import Kind
 from triptych.neuron.run.places import place_of
+from triptych.neuron.run.program_facts import ProgramFacts
 from triptych.neuron.run.tally import Tally
 
 
@@ -58,18 +56,16 @@ class ProgramRun:
         self,
         trace: Trace,
         index: int,
-        kinds: Sequence[Kind],
+        facts: ProgramFacts,
         shared: Mapping[int, Buffer],
         tally: Tally,
         findings: Findings,
     ) -> None:
-        """Ready to run program `index` of the grid, whose instructions have these kinds."""
+        """Ready to run program `index` of the grid, of which these facts are known."""
         self._trace = trace
         self._program = index
-        self._kinds = kinds
+        self._facts = facts
         self._buffers = dict(shared)
-        states = {at for at, one in enumerate(trace.tensors) if one.space is Space.ENGINE and one.zeroed}
-        self._kept = frozenset(shared) | states
         self._units = units(trace.tensors)
         self._tally = tally
         self._findings = findings
@@ -85,14 +81,14 @@ class ProgramRun:
         Yields where it waits for other programs, and goes on with what all of them brought.
         """
         program = self._trace.programs[self._program]
-        dropped, ends = self._dropped(program), loop_ends(program)
-        begins = {end: begin for begin, end in ends.items()}
+        facts = self._facts
+        kinds, dropped, ends, begins = facts.kinds, facts.dropped, facts.ends, facts.begins
         steps: list[int] = []
         at = 0
         while at < len(program):
             instruction = program[at]
             steps.append(at)
-            kind = self._kinds[at]
+            kind = kinds[at]
             following = at + 1
             effect = kind.row.effect
             if effect is Effect.COMPUTE:
@@ -107,15 +103,6 @@ class ProgramRun:
             at = following
         if ends:
             self.steps = tuple(steps)
-
-    def _dropped(self, program: Sequence[Instruction]) -> Mapping[int, Sequence[int]]:
-        """The tensors that nothing names behind an instruction that does, by its index."""
-        rooted = roots(self._trace.tensors, program)
-        found: defaultdict[int, list[int]] = defaultdict(list)
-        for tensor, at in lifetimes(rooted).last.items():
-            if tensor not in self._kept and any(region.tensor == tensor for region in rooted[at].regions()):
-                found[at].append(tensor)
-        return found
 
     def _loop(
         self, instruction: Instruction, row: Row, at: int, ends: Mapping[int, int], begins: Mapping[int, int]

@@ -10,7 +10,7 @@ from triptych.core.counters import Counters, counters_of
 from triptych.core.launches import Line
 from triptych.core.source import SourceLocation
 from triptych.neuron.isa.hardware import Hardware, Space, Work
-from triptych.neuron.isa.row import Subject
+from triptych.neuron.isa.row import Subject, Surroundings
 from triptych.neuron.isa.trace import Instruction, Region, Tensor
 from triptych.neuron.isa.verify import find_row
 
@@ -36,7 +36,7 @@ def counts(instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardwa
         regions = (operand for operand in instruction.operands.values() if isinstance(operand, Region))
         yield f"elements.{engine.value}", max(region.size for region in regions)
     row = find_row(instruction)
-    flops = row.flops(Subject(instruction, row, tensors, hardware, ""))
+    flops = row.flops(Subject(instruction, row, Surroundings(tensors, hardware, "")))
     if flops and work is Work.PRODUCTS:
         kind = tensors[instruction.region("stationary").tensor].dtype.name
         yield f"flops.tensor.{_FLOAT_KINDS.get(kind, kind)}", flops

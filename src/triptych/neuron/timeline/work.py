@@ -10,8 +10,8 @@ from triptych.neuron.isa.hardware import Engine, Space
 from triptych.neuron.isa.occupancy import peak_of, tiles_of
 from triptych.neuron.isa.repeats import without_repeats
 from triptych.neuron.isa.row import ROWS, Effect
-from triptych.neuron.isa.spilling import Spilled, spilled
-from triptych.neuron.isa.trace import Instruction, Tensor, Trace
+from triptych.neuron.isa.spilling import Fitted, spilled
+from triptych.neuron.isa.trace import BETA1, CURRENT, Instruction, Tensor, Trace
 from triptych.neuron.timeline.costs import RESULT_CYCLES, cycles_of
 from triptych.neuron.timeline.dependencies import dependencies_of
 from triptych.neuron.timeline.generations import GENERATIONS, clocks_of, generation_of
@@ -52,7 +52,7 @@ def work_of(trace: Trace, steps: Sequence[Sequence[int]], chip: NeuronChip, *, s
         Space.PSUM: chip.psum_bytes_per_partition,
     }
     cores, tensors, added = list[_Core](), trace.tensors, list[frozenset[int]]()
-    beta1 = trace.generation == "beta1"
+    beta1 = trace.generation == BETA1
     for core in _cores(trace, steps):
         fitted = _compiled(core, tensors, capacities[Space.SBUF] if spills else None) if beta1 else None
         cores.append(core if fitted is None else (fitted.program, range(len(fitted.program)), core[2]))
@@ -75,7 +75,7 @@ _Core = tuple[tuple[Instruction, ...], Sequence[int], Mapping[int, object]]
 """The instructions of a core, the steps, and the meetings of steps."""
 
 
-def _compiled(core: _Core, tensors: tuple[Tensor, ...], capacity: int | None) -> Spilled | None:
+def _compiled(core: _Core, tensors: tuple[Tensor, ...], capacity: int | None) -> Fitted | None:
     """A core's program as Beta 1's compiler leaves it, with tiles spilled that exceed `capacity`, if there is one.
 
     None where it stays as it is written.
@@ -86,7 +86,7 @@ def _compiled(core: _Core, tensors: tuple[Tensor, ...], capacity: int | None) ->
     once = without_repeats(program, tensors)
     for shorter in (once, program) if once is not None else (program,):
         if capacity is None or peak_of(tiles_of(shorter, tensors)[Space.SBUF], tensors).bytes <= capacity:
-            return None if shorter is program else Spilled(tuple(shorter), tensors, frozenset())
+            return None if shorter is program else Fitted(tuple(shorter), tensors, frozenset())
         fitted = spilled(shorter, tensors, capacity)
         if fitted is not None:
             return fitted
@@ -100,7 +100,7 @@ def _cores(trace: Trace, steps: Sequence[Sequence[int]]) -> list[_Core]:
     Beta 1's grid is work for one core.
     """
     meetings = [_meetings(program, taken) for program, taken in zip(trace.programs, steps, strict=True)]
-    if trace.generation == "current" or any(meetings):
+    if trace.generation == CURRENT or any(meetings):
         return [(*core, met) for core, met in zip(zip(trace.programs, steps, strict=True), meetings, strict=True)]
     joined: list[Instruction] = []
     taken: list[int] = []

@@ -9,15 +9,8 @@ from triptych.languages.nki.isa_functions.function import instruction
 from triptych.languages.nki.isa_functions.operands import tensor_of
 from triptych.languages.nki.tracing.indexing import refuse, whole, whole_numbers
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import Tracer, current
+from triptych.languages.nki.tracing.tracer import current
 from triptych.neuron.isa import Engine
-
-
-def _two_cores(function: str) -> Tracer:
-    tracer = current(f"nisa.{function}")
-    if len(tracer.grid) != 1 or tracer.grid[0] < 2:
-        raise refuse(f"{function}() requires LNC degree >= 2", "launch with kernel[2](…)")
-    return tracer
 
 
 def _rank(value: object, name: str) -> int:
@@ -33,13 +26,9 @@ def core_barrier(data: NkiTensor, cores: Sequence[int], engine: engine = engine.
 
     Kernels of AWS's library name arguments and tiles too.
     """
-    tracer = _two_cores("core_barrier")
-    shared = tensor_of(data, "nisa.core_barrier: data")
-    if not shared.buffer.shared and not shared.is_argument and not shared.on_chip:
-        raise refuse(f"nisa.core_barrier: `{shared.name}` is no tensor of nl.shared_hbm, which is what cores share")
-    operands = {"data": shared}
+    operands = {"data": tensor_of(data, "nisa.core_barrier: data")}
     attributes = {"cores": whole_numbers(cores, "nisa.core_barrier: cores")}
-    return tracer.emit("core_barrier", operands, attributes, engine=chosen_engine(engine))
+    return current("nisa.core_barrier").emit("core_barrier", operands, attributes, engine=chosen_engine(engine))
 
 
 @instruction()
@@ -52,7 +41,6 @@ def sendrecv(
     dma_engine: dma_engine = dma_engine.dma,
 ) -> int | None:
     """dst = the src of the core `recv_from_rank`, while this core's src goes to `send_to_rank`; both in SBUF."""
-    tracer = _two_cores("sendrecv")
     operands = {"dst": tensor_of(dst, "nisa.sendrecv: dst"), "src": tensor_of(src, "nisa.sendrecv: src")}
     attributes = {
         "send_to_rank": _rank(send_to_rank, "send_to_rank"),
@@ -60,4 +48,4 @@ def sendrecv(
         "pipe_id": _rank(pipe_id, "pipe_id"),
     }
     chosen = Engine.GPSIMD if dma_engine.name == "gpsimd_dma" else Engine.DMA
-    return tracer.emit("sendrecv", operands, attributes, engine=chosen)
+    return current("nisa.sendrecv").emit("sendrecv", operands, attributes, engine=chosen)

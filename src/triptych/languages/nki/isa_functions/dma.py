@@ -14,8 +14,9 @@ from triptych.languages.nki.tracing.dtypes import nki_dtype
 from triptych.languages.nki.tracing.indexing import refuse, sequence, whole, whole_numbers
 from triptych.languages.nki.tracing.operations import alu_name
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import CURRENT, Tracer, current
+from triptych.languages.nki.tracing.tracer import Tracer, current
 from triptych.neuron.isa.rows.dma import SOURCES, TRANSPOSITIONS
+from triptych.neuron.isa.trace import CURRENT
 
 
 def _skipping(tensor: NkiTensor, mode: object) -> NkiTensor:
@@ -29,6 +30,7 @@ def _skipping(tensor: NkiTensor, mode: object) -> NkiTensor:
 
 
 _MODES = tuple(dge_mode)
+_ANY_MODE, _ANY_ENGINE, _REFUSED = dge_mode.unknown, engine.unknown, oob_mode.error
 
 
 def _check_mode(mode: object) -> None:
@@ -83,9 +85,12 @@ def dma_copy(
     """
     tracer = current("nisa.dma_copy")
     source, target = tensor_of(src, "nisa.dma_copy: src"), tensor_of(dst, "nisa.dma_copy: dst")
-    _check_descriptors(tracer, source, target, dge_mode, engine)
+    if dge_mode is not _ANY_MODE or engine is not _ANY_ENGINE:
+        _check_descriptors(tracer, source, target, dge_mode, engine)
     check_priority(tracer, priority)
-    operands = {"dst": _skipping(target, oob_mode), "src": _skipping(source, oob_mode)}
+    if oob_mode is not _REFUSED:
+        source, target = _skipping(source, oob_mode), _skipping(target, oob_mode)
+    operands = {"dst": target, "src": source}
     if dst_rmw_op is None:
         return tracer.emit("dma_copy", operands, mask=mask)
     if alu_name(dst_rmw_op) != "add":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, IntEnum
 
 from triptych.core.errors import NkiError
@@ -20,6 +21,8 @@ class engine(Enum):  # the language's own name
     vector = 5
     sync = 6
     unknown = 0
+
+    __hash__ = object.__hash__  # enums hash their names, in Python
 
 
 class reduce_cmd(Enum):  # the language's own name
@@ -89,6 +92,9 @@ def perf_mode_name(value: object) -> str:
     raise refuse(f"perf_mode={value!r} is no mode", "name one, such as nisa.matmul_perf_mode.double_row")
 
 
+_ENGINES: Mapping[engine, Engine | None] = {one: None if one is engine.unknown else Engine(one.name) for one in engine}
+
+
 def chosen_engine(value: object) -> Engine | None:
     """The engine that `engine=` names, None for `unknown`.
 
@@ -96,7 +102,7 @@ def chosen_engine(value: object) -> Engine | None:
         NkiError: for something that is no engine; integers are none.
     """
     if isinstance(value, engine):
-        return None if value is engine.unknown else Engine(value.name)
+        return _ENGINES[value]
     raise refuse(f"engine={value!r} is no engine", "name one, such as nisa.engine.vector")
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, cast
@@ -33,10 +33,10 @@ from triptych.languages.nki.tracing.forms import attributes_of
 from triptych.languages.nki.tracing.indexing import access_pattern, number, refuse, whole_numbers
 from triptych.languages.nki.tracing.operations import Marker, alu_name, function_name, is_marker
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import BETA1, TileOrNumber, Tracer, current
+from triptych.languages.nki.tracing.tracer import TileOrNumber, Tracer, current
 from triptych.neuron.isa import ROWS, Engine
 from triptych.neuron.isa.alu import ALU
-from triptych.neuron.isa.trace import AttributeValue
+from triptych.neuron.isa.trace import BETA1, AttributeValue
 
 Write = Callable[..., int | None]
 
@@ -281,14 +281,9 @@ def _refuse_all_but_defaults(function: str, given: Mapping[str, object], default
 _MOST_KNOWN = 1 << 12
 
 
-def _key_of(arguments: Sequence[object], generation: str) -> object:
-    """What the arguments are, where equal ones of equal types mean the same; None where they may not."""
-    kinds = tuple(map(type, arguments))
-    return (generation, kinds, *arguments) if _are_plain(kinds) else None
-
-
 @functools.lru_cache(1024)
 def _are_plain(kinds: tuple[type, ...]) -> bool:
+    """Whether equal arguments of these types mean the same: they are a key with their types."""
     return all(issubclass(one, _PLAIN) for one in kinds)
 
 
@@ -314,7 +309,8 @@ def _recorder(declared: Callable[..., None]) -> Write:
     operations = [renamed.get(one, one) for one, kind in kinds.items() if kind.startswith("Operation")]
 
     defaults = {one: parameter.default for one, parameter in parameters.items()}
-    decisive = [one for one in parameters if one not in operands]
+    decisive = [(one, default) for one, default in defaults.items() if one not in operands]
+    tiles_of = [(one, defaults[one], label) for one, label in operands.items()]
     known: dict[object, tuple[Mapping[str, AttributeValue], Engine]] = {}
 
     def decided(given: Mapping[str, object], generation: str) -> tuple[Mapping[str, AttributeValue], Engine]:
@@ -332,17 +328,20 @@ def _recorder(declared: Callable[..., None]) -> Write:
 
     @functools.wraps(declared)
     def write(mask: object = None, **given: object) -> int | None:
-        given = {**defaults, **given}
         tracer = current()
-        key = _key_of([given[one] for one in decisive], tracer.generation)
-        found = known.get(key)
+        values = [given.get(one, default) for one, default in decisive]
+        key = (tracer.generation, *map(type, values), *values)
+        try:
+            found = known.get(key)
+        except TypeError:  # no key: a list, say
+            found = None
         if found is None:
-            found = decided(given, tracer.generation)
-            if key is not None and len(known) < _MOST_KNOWN:
+            found = decided({**defaults, **given}, tracer.generation)
+            if _are_plain(tuple(map(type, values))) and len(known) < _MOST_KNOWN:
                 known[key] = found
         tiles: dict[str, TileOrNumber | None] = {}
-        for one, label in operands.items():
-            value = given[one]
+        for one, default, label in tiles_of:
+            value = given.get(one, default)
             tiles[one] = value if type(value) is NkiTensor else operand(value, label)
         return tracer.emit(name, tiles, found[0], engine=found[1], mask=mask)
 

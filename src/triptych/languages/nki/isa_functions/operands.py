@@ -35,6 +35,8 @@ def unsupported(function: str, **given: object) -> None:
 
 def operand(value: object, what: str) -> TileOrNumber | None:
     """A tile, a number, or None."""
+    if type(value) is float:
+        return value
     if value is None or isinstance(value, NkiTensor | VirtualRegister):
         return value
     if is_number(value):

@@ -8,11 +8,11 @@ from triptych.languages.nki.isa_functions.enums import (
 from triptych.languages.nki.isa_functions.function import Activation, Operation, Stage, declaration, instruction
 from triptych.languages.nki.isa_functions.operands import command_name, like, operand
 from triptych.languages.nki.language_functions.elementwise import is_number
+from triptych.languages.nki.tracing.forms import shared_attributes
 from triptych.languages.nki.tracing.indexing import refuse
 from triptych.languages.nki.tracing.operations import alu_name, function_name
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.tracing.tracer import TileOrNumber, current
-from triptych.neuron.isa.trace import AttributeValue
 
 
 def _activation_operands(
@@ -47,9 +47,9 @@ def activation(
             "reduce_cmd=nisa.reduce_cmd.reset_reduce begins a reduction",
         )
     if command == "idle" and reduce_res is None:
-        return current().emit("activation", operands, {"function": name}, mask=mask)
+        return current().emit("activation", operands, shared_attributes("activation", function=name), mask=mask)
     reduction = "add" if reduce_op is None else alu_name(reduce_op)
-    attributes: dict[str, AttributeValue] = {"function": name, "reduce_op": reduction, "reduce_cmd": command}
+    attributes = shared_attributes("activation_reduce", function=name, reduce_op=reduction, reduce_cmd=command)
     return current().emit("activation_reduce", {**operands, "reduce_res": reduce_res}, attributes, mask=mask)
 
 
@@ -66,7 +66,7 @@ def activation_reduce(
 ) -> int | None:
     """dst = op(data * scale + bias), and reduce_res[P, 1] = the sums of its rows."""
     operands = {**_activation_operands(dst, data, bias, scale), "reduce_res": reduce_res}
-    attributes: dict[str, AttributeValue] = {"function": function_name(op), "reduce_op": alu_name(reduce_op)}
+    attributes = shared_attributes("activation_reduce", function=function_name(op), reduce_op=alu_name(reduce_op))
     return current().emit("activation_reduce", operands, attributes, mask=mask)
 
 

@@ -13,6 +13,7 @@ from triptych.languages.nki.isa_functions.enums import (
 from triptych.languages.nki.isa_functions.function import instruction
 from triptych.languages.nki.isa_functions.operands import mirror, product
 from triptych.languages.nki.language_functions.movement import emit_product, mirrored_cut, mirrored_parts
+from triptych.languages.nki.tracing.forms import shared_attributes
 from triptych.languages.nki.tracing.indexing import refuse, whole_numbers
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.tracing.tracer import current
@@ -45,13 +46,14 @@ def nc_matmul(
     del is_stationary_onezero, is_moving_onezero
     if accumulate is not None and not isinstance(accumulate, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse(f"nisa.nc_matmul: accumulate={accumulate!r}; expected True, False or None")
-    attributes: dict[str, AttributeValue] = {
-        "accumulate": accumulate,
-        "is_transpose": bool(is_transpose),
-        "tile_position": whole_numbers(tile_position, "tile_position"),
-        "tile_size": whole_numbers(tile_size, "tile_size"),
-        "double_row": perf_mode_name(perf_mode) == "double_row",
-    }
+    attributes = shared_attributes(
+        "nc_matmul",
+        accumulate=accumulate,
+        is_transpose=bool(is_transpose),
+        tile_position=whole_numbers(tile_position, "tile_position"),
+        tile_size=whole_numbers(tile_size, "tile_size"),
+        double_row=perf_mode_name(perf_mode) == "double_row",
+    )
     return emit_product(current(), dst, stationary, moving, attributes, mask)
 
 

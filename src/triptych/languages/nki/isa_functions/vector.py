@@ -13,6 +13,7 @@ from triptych.languages.nki.language_functions.elementwise import is_number, num
 from triptych.languages.nki.language_functions.reductions import trailing_axes
 from triptych.languages.nki.tracing import buffers
 from triptych.languages.nki.tracing.dtypes import int32, nki_dtype, uint32
+from triptych.languages.nki.tracing.forms import shared_attributes
 from triptych.languages.nki.tracing.indexing import refuse
 from triptych.languages.nki.tracing.operations import alu_name
 from triptych.languages.nki.tracing.tensors import NkiTensor
@@ -20,7 +21,6 @@ from triptych.languages.nki.tracing.tracer import current
 from triptych.neuron.isa import Engine
 from triptych.neuron.isa.alu import ALU, AluKind
 from triptych.neuron.isa.rows.vector_reduction import FLOAT32_MINIMUM
-from triptych.neuron.isa.trace import AttributeValue
 
 
 def _integer_tiles(*tiles: NkiTensor) -> bool:
@@ -41,7 +41,8 @@ def tensor_tensor(
         able = ALU[name].engines[0] if name in ALU else Engine.VECTOR  # verification refuses what no engine has
         chosen = Engine.GPSIMD if integer else able
     operands = {"dst": dst, "data1": data1, "data2": data2}
-    return current().emit("tensor_tensor", operands, {"op": name, "integer": integer}, engine=chosen, mask=mask)
+    attributes = shared_attributes("tensor_tensor", op=name, integer=integer)
+    return current().emit("tensor_tensor", operands, attributes, engine=chosen, mask=mask)
 
 
 @instruction(reduced)
@@ -57,7 +58,7 @@ def tensor_reduce(
     """dst = data reduced over its last axes."""
     del keepdims  # the shape of dst says it
     axes = trailing_axes(axis, on_chip(data, "nisa.tensor_reduce").shape, "nisa.tensor_reduce")
-    attributes: dict[str, AttributeValue] = {"op": alu_name(op), "axes": axes, "negate": bool(negate)}
+    attributes = shared_attributes("tensor_reduce", op=alu_name(op), axes=axes, negate=bool(negate))
     return current().emit("tensor_reduce", {"dst": dst, "data": data}, attributes, mask=mask)
 
 

@@ -13,7 +13,8 @@ from triptych.languages.nki.tracing import buffers
 from triptych.languages.nki.tracing.dtypes import nki_dtype, uint8
 from triptych.languages.nki.tracing.indexing import refuse, whole
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import BETA1, current
+from triptych.languages.nki.tracing.tracer import current
+from triptych.neuron.isa.trace import BETA1
 
 
 def _array(constant: object, dtype: object) -> NDArray[Any]:

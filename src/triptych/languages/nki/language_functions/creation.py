@@ -16,8 +16,9 @@ from triptych.languages.nki.tracing.dtypes import nki_dtype
 from triptych.languages.nki.tracing.indexing import Ds, Grid, mgrid, refuse, sequence, whole, whole_numbers
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import BETA1, Tracer, current
+from triptych.languages.nki.tracing.tracer import Tracer, current
 from triptych.neuron.isa import Space, hardware
+from triptych.neuron.isa.trace import BETA1
 
 
 def _buffer(buffer: object) -> Buffer:
@@ -58,7 +59,7 @@ def ndarray(
             raise refuse(f"nl.ndarray: address={address!r}; expected (partition, byte)")
         place = (numbers[0], numbers[1])
     made = tracer.allocate(_shape(shape), nki_dtype(dtype), _buffer(buffer), name, address=place)
-    tracer.declared_ids.add(made.view_of.tensor)
+    tracer.declared_ids.add(made.elements.tensor)
     return made
 
 

@@ -18,12 +18,13 @@ from triptych.languages.nki.tracing.dtypes import (
     promote_number,
     uint8,
 )
+from triptych.languages.nki.tracing.forms import shared_attributes
 from triptych.languages.nki.tracing.indexing import number, refuse
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import BETA1, Tracer, current
+from triptych.languages.nki.tracing.tracer import Tracer, current
 from triptych.neuron.isa import Engine, Space
 from triptych.neuron.isa.alu import ABSENT, ALU, AluKind
-from triptych.neuron.isa.trace import AttributeValue
+from triptych.neuron.isa.trace import BETA1, AttributeValue
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 _LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor"})
@@ -176,7 +177,7 @@ def _two_tiles(
         and dtype_name(x.dtype) in _INTEGERS_32
         and ALU[name].kind is AluKind.ARITHMETIC
     )
-    attributes: dict[str, AttributeValue] = {"op": name, "integer": integer}
+    attributes = shared_attributes("tensor_tensor", op=name, integer=integer)
     engine = Engine.GPSIMD if integer else ALU[name].engines[0]
     tracer.emit("tensor_tensor", {"dst": target, "data1": left, "data2": right}, attributes, engine=engine, mask=mask)
     return target
@@ -208,7 +209,7 @@ def _with_scalar(
     mask: object,
 ) -> NkiTensor:
     target = result_tile(tracer, data.shape, dtype, default)
-    attributes: dict[str, AttributeValue] = {"op0": name, "reverse0": reverse}
+    attributes = shared_attributes("tensor_scalar", op0=name, reverse0=reverse)
     bits = ALU[name].kind is AluKind.BITVEC
     if isinstance(operand, NkiTensor):
         operand = _column(tracer, operand, bits)
@@ -258,7 +259,7 @@ def activate(name: str, x: object, dtype: object = None, mask: object = None, sc
     operands: dict[str, NkiTensor | float | None] = {"dst": target, "data": data}
     if scale != 1.0:
         operands["scale"] = scale
-    tracer.emit("activation", operands, {"function": name}, mask=mask)
+    tracer.emit("activation", operands, shared_attributes("activation", function=name), mask=mask)
     return target
 
 

@@ -8,12 +8,13 @@ from typing import cast
 
 from triptych.languages.nki.language_functions.elementwise import binary, on_chip, result_tile
 from triptych.languages.nki.tracing.declarations import call_path
-from triptych.languages.nki.tracing.indexing import refuse, sequence, whole
-from triptych.languages.nki.tracing.loops import LoopIndex, Unrolled
+from triptych.languages.nki.tracing.indexing import LoopIndex, refuse, sequence, whole
+from triptych.languages.nki.tracing.loops import Unrolled
 from triptych.languages.nki.tracing.operations import alu_name
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import BETA1, TileOrNumber, Tracer, active, current
+from triptych.languages.nki.tracing.tracer import TileOrNumber, Tracer, active, current
+from triptych.neuron.isa.trace import BETA1
 
 
 def _range(start: int, stop: int | None = None, step: int = 1) -> range:

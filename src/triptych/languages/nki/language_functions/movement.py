@@ -20,9 +20,9 @@ from triptych.languages.nki.tracing.dtypes import float32, nki_dtype
 from triptych.languages.nki.tracing.indexing import ARRAYS, Cut, refuse
 from triptych.languages.nki.tracing.tensor_views import TensorViews
 from triptych.languages.nki.tracing.tensors import MaskedTile, NkiTensor
-from triptych.languages.nki.tracing.tracer import BETA1, TileOrNumber, Tracer, current
+from triptych.languages.nki.tracing.tracer import TileOrNumber, Tracer, current
 from triptych.neuron.isa import Space
-from triptych.neuron.isa.trace import AttributeValue
+from triptych.neuron.isa.trace import BETA1, AttributeValue
 
 _VECTOR_TRANSPOSE = 32
 
@@ -193,6 +193,12 @@ def matmul(x: object, y: object, transpose_x: bool = False, *, mask: object = No
     tracer = current("nl.matmul")
     left, right = on_chip(x, "nl.matmul"), on_chip(y, "nl.matmul")
     if not transpose_x:
+        if isinstance(left, MaskedTile):
+            raise refuse(
+                f"nl.matmul: x is `{left.name}` with a mask as its index, and without transpose_x=True is transposed "
+                "first; such a mask is of a tile as the Tensor engine takes it, of shape [K, M]",
+                "pass x as [K, M] with transpose_x=True, mask and all, or give mask= over the axes of y",
+            )
         tracer.note_legacy("nl.matmul without transpose_x=True")
         left = transpose_tile(tracer, left)
     shape = (left.size // left.shape[0], *right.shape[1:])

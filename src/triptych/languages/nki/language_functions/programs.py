@@ -12,7 +12,8 @@ from triptych.languages.nki.language_functions.elementwise import on_chip, resul
 from triptych.languages.nki.tracing.indexing import refuse, sequence, whole
 from triptych.languages.nki.tracing.operations import alu_name
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import BETA1, CURRENT, Tracer, current
+from triptych.languages.nki.tracing.tracer import Tracer, current
+from triptych.neuron.isa.trace import BETA1, CURRENT
 
 
 def program_id(axis: int = 0) -> int:

@@ -23,6 +23,8 @@ def trailing_axes(axis: object, shape: Sequence[int], what: str) -> int:
         NkiError: for the partition axis, or axes that are not the last ones.
     """
     rank = len(shape)
+    if type(axis) is int and axis == rank - 1 > 0:
+        return 1
     places = _free_axes(axis, rank, what)
     if places != list(range(rank - len(places), rank)):
         raise refuse(f"{what}: axes {places} of shape {list(shape)} are not the last ones")

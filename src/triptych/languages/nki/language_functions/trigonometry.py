@@ -9,7 +9,8 @@ from triptych.languages.nki.language_functions.elementwise import reciprocal as 
 from triptych.languages.nki.language_functions.rounding import nearest
 from triptych.languages.nki.tracing.dtypes import float32
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import BETA1, current
+from triptych.languages.nki.tracing.tracer import current
+from triptych.neuron.isa.trace import BETA1
 
 # 2 pi in three parts, of which the first two have few bits: their multiples are exact (Cody and Waite).
 _TURN = (6.28125, 1.93500518798828125e-3, 2.0 * math.pi - 6.28125 - 1.93500518798828125e-3)

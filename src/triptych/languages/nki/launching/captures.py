@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -44,6 +44,8 @@ class Capture:
     """How the kernel returns several tensors; None where it returns one or nothing."""
     constants: tuple[tuple[str, NDArray[Any]], ...] = ()
     """Data that the kernel brings with it, by name: the last arguments of the launch."""
+    arrays: tuple[object, ...] = field(default=(), repr=False, compare=False)
+    """What the inputs are handles of: kept while the plan may still be run on them."""
 
     @property
     def new_outputs(self) -> tuple[OutputSpec, ...]:
@@ -73,9 +75,9 @@ class Capture:
             return held
         return replace(held, shape=spec.returned, strides=contiguous_strides(spec.returned, held.dtype))
 
-    def results(self, arrays: Sequence[object], made: Sequence[NDArray[Any]]) -> object:
+    def results(self, made: Sequence[NDArray[Any]]) -> object:
         """What the kernel returns: the very arrays that it was given, and of the plan's outputs those that are new."""
-        given = len(arrays)
+        arrays, given = self.arrays, len(self.arrays)
         pairs = zip(self.outputs, made, strict=True)
         results = [arrays[spec.argument] if spec.argument < given else array for spec, array in pairs]
         if self.structure is not None:

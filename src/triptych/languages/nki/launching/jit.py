@@ -7,8 +7,8 @@ from typing import overload
 
 from triptych.languages.nki.launching.kernel import Kernel
 from triptych.languages.nki.tracing.indexing import refuse
-from triptych.languages.nki.tracing.tracer import BETA1, CURRENT
 from triptych.neuron.isa import hardware
+from triptych.neuron.isa.trace import BETA1, CURRENT
 
 Function = Callable[..., object]
 
@@ -22,7 +22,7 @@ def jit(function: Function) -> Kernel: ...
 @overload
 def jit(function: None = None, **options: object) -> Callable[[Function], Kernel]: ...
 def jit(function: Function | None = None, **options: object) -> Kernel | Callable[[Function], Kernel]:
-    """The decorator of `import nki`, with or without parentheses; `mode="trace"` is for parts of other kernels.
+    """The decorator of `import nki`, with or without parentheses. Kernels may call each other.
 
     Raises:
         NkiError: for options that no release had.
@@ -69,7 +69,6 @@ def _decorate(
     def make(actual: Function) -> Kernel:
         plain = actual.function if isinstance(actual, Kernel) else actual
         made = Kernel(plain, generation)
-        made.part = options.get("mode") == "trace"
         target = options.get("platform_target")
         if target is not None:
             made.target = hardware(str(target)).target

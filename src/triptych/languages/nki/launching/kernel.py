@@ -19,6 +19,7 @@ from triptych.core.plan import Launch, Plan, Program
 from triptych.core.relocate import relocated
 from triptych.core.settings import settings
 from triptych.core.source import SourceLocation
+from triptych.execution.arrays import Array
 from triptych.execution.memory import memory
 from triptych.execution.run import note_stopped, run_plan_here
 from triptych.languages.calling import author_location
@@ -30,9 +31,10 @@ from triptych.languages.nki.launching.target import target_hardware
 from triptych.languages.nki.tracing.dtypes import Dtype, nki_dtype
 from triptych.languages.nki.tracing.indexing import ARRAYS, refuse, sequence, whole
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.tracer import CURRENT, Tracer, active, run_traced
+from triptych.languages.nki.tracing.tracer import Tracer, active, run_traced
 from triptych.neuron import full_grid
 from triptych.neuron.isa import to_json
+from triptych.neuron.isa.trace import CURRENT
 
 _LNC_MAXIMUM = 2
 _FUNCTIONS: Mapping[str, Callable[..., NkiTensor]] = {**BINARY, "broadcast_to": broadcast_to}
@@ -46,13 +48,11 @@ class Kernel:
     """Devices that run it together."""
     target: str | None = None
     """The target that its decorator names."""
-    part: bool = False
-    """Whether other kernels of `import nki` may call it (`mode="trace"`)."""
     writes_arguments: bool = False
     """Whether it may write all its arguments, as those of Beta 1's `nki.trace`."""
 
     def __init__(self, function: Callable[..., object], generation: str, grid: tuple[int, ...] = (1,)) -> None:
-        """`generation` says whose rules hold: `beta1` or `current`."""
+        """`generation` says whose rules hold: BETA1 or CURRENT."""
         functools.update_wrapper(self, function)
         self.function = function
         self.generation = generation
@@ -108,16 +108,13 @@ class Kernel:
         """
         tracer = active()
         if tracer is not None:
-            return self._inline(tracer, args, kwargs)
-        bound = self._bind(args, kwargs)
-        self._pack(bound)
-        arrays = [value for _, value in _named(bound, self.name) if is_array(value)]
+            return self._inline(tracer.generation, args, kwargs)
         try:
-            capture = self._capture(bound)
+            capture = self.capture(*args, **kwargs)
         except BudgetExceeded as fault:
             self._note_stopped(fault)
             raise
-        return capture.results(arrays, run_plan_here(capture.plan(memory()), memory()).outputs)
+        return capture.results(run_plan_here(capture.plan(memory()), memory()).outputs)
 
     def plan(self, *args: object, **kwargs: object) -> Plan:
         """The plan that a call runs, without running it: no data in it, and it can be shipped.
@@ -135,42 +132,50 @@ class Kernel:
     def capture(self, *args: object, **kwargs: object) -> Capture:
         """Trace a call without running it; its arrays may be handles.
 
+        As in a call, arrays with strides are copied if the kernel only reads them: on a device all arrays are packed,
+        as `ap` expects. Handles and arrays of a plan in the making stay as they are.
+
         Raises:
             NkiError: (and its kinds) where the language or the hardware refuses what the kernel does.
             BudgetExceeded: where its Python goes on and on.
             ArgumentError: for arguments that the kernel does not take.
         """
-        return self._capture(self._bind(args, kwargs))
+        with uncollected():
+            return self._captured(self._bind(args, kwargs))
 
-    def _pack(self, bound: inspect.BoundArguments) -> None:
-        """Copies arrays with strides that the kernel only reads: on a device all arrays are packed, as `ap` expects."""
+    def _writes(self, argument: str) -> bool:
+        """Whether the kernel may write the array that is given for it."""
         annotations: Mapping[str, object] = getattr(self.function, "__annotations__", {})
-        for name, value in bound.arguments.items():
-            if self.writes_arguments or "mutable_tensor" in str(annotations.get(name, "")):
-                continue
-            bound.arguments[name] = _packed(value)
+        return self.writes_arguments or "mutable_tensor" in str(annotations.get(argument, ""))
 
     def _note_stopped(self, fault: BudgetExceeded) -> None:
         launch = Launch(self.name, self.name, full_grid(self.grid), (1, 1, 1), ())
         note_stopped(Program.of(NKI, "", target_hardware().target), launch, fault)
 
-    def _inline(self, tracer: Tracer, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
-        if tracer.generation == CURRENT and not self.part:
+    def _inline(self, generation: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
+        """What it returns as a part of the kernel that calls it: all its instructions are that one's."""
+        if self.generation != generation:
             raise refuse(
-                f"kernel {self.name} is called inside another kernel: @nki.jit cannot be nested",
-                "call a plain function instead",
+                f"kernel {self.name} of the language's generation {self.generation} is called inside one of "
+                f"{generation}",
+                "decorate both with the same nki.jit",
             )
         if self.grid != (1,):
             raise refuse(f"kernel {self.name} is called with a grid inside another kernel")
         return self.function(*args, **kwargs)
 
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
     def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
+        """The arguments by name, arrays that the kernel only reads packed."""
         try:
-            bound = inspect.signature(self.function).bind(*args, **kwargs)
+            bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentError(f"{self.name}: {error}", where=author_location()) from None
         bound.apply_defaults()
-        return bound
+        return _exchanged(bound, lambda name, value: value if self._writes(name) else _packed(value))
 
     def _check_signature(self, bound: inspect.BoundArguments) -> None:
         """What AWS's front end takes of a kernel's arguments, and its simulator does not look at."""
@@ -184,13 +189,10 @@ class Kernel:
             if isinstance(bound.arguments.get(name), list):
                 raise self._refuse(f"is given a list for `{name}`, which `import nki` does not take", "pass a tuple")
 
-    def _capture(self, bound: inspect.BoundArguments) -> Capture:
-        with uncollected():
-            return self._captured(bound)
-
     def _captured(self, bound: inspect.BoundArguments) -> Capture:
         hardware = target_hardware(self.target)
         tracer = Tracer(self.name, hardware, self.generation, self.grid, self.ranks, binary=_FUNCTIONS)
+        arrays = tuple(value for _, value in _named(bound, self.name) if is_array(value))
         handles, inputs = self._arguments(tracer, bound)
         returned: list[object] = []
         for _ in range(self.ranks * prod(self.grid)):
@@ -220,7 +222,7 @@ class Kernel:
         structure = tuple if isinstance(returned[0], tuple) else list if isinstance(returned[0], list) else None
         names = tuple(one.name for one in inputs)
         data = tuple((tensor.name, array) for tensor, array in tracer.constants)
-        return Capture(self.name, program, full_grid(trace.grid), tuple(handles), names, specs, structure, data)
+        return Capture(self.name, program, full_grid(trace.grid), tuple(handles), names, specs, structure, data, arrays)
 
     def _traced(self, tracer: Tracer, bound: inspect.BoundArguments, call: inspect.BoundArguments) -> object:
         """What the author's function returns.
@@ -244,16 +246,15 @@ class Kernel:
     def _arguments(self, tracer: Tracer, bound: inspect.BoundArguments) -> tuple[list[Handle], list[NkiTensor]]:
         handles: list[Handle] = []
         tensors: list[NkiTensor] = []
-        annotations: Mapping[str, object] = getattr(self.function, "__annotations__", {})
         for name, value in _named(bound, self.name):
             if is_array(value):
                 self._check_ranks(name, value)
                 handle = value if isinstance(value, Handle) else memory().bind(value)
                 if handle.shape != tuple(getattr(value, "shape", ())):  # of a type that is bound by its bytes
                     raise self._no_such_dtype(name, getattr(value, "dtype", "of no type"))
-                mutable = self.writes_arguments or "mutable_tensor" in str(annotations.get(name, ""))
+                dtype = self._argument_dtype(handle, name)
                 handles.append(handle)
-                tensors.append(tracer.argument(handle, name, self._argument_dtype(handle, name), writable=mutable))
+                tensors.append(tracer.argument(handle, name, dtype, writable=self._writes(name)))
         return handles, tensors
 
     def _check_ranks(self, name: str, value: object) -> None:
@@ -287,7 +288,7 @@ class Kernel:
             if not known and (self.generation == CURRENT or prod(self.grid) > 1):
                 raise self._refuse(place, "outputs must be in nl.shared_hbm")
             reshaped = one.reshaped_whole and not one.is_argument
-            if not one.whole and not reshaped and not (self.ranks > 1 and one.shape == one.declaration.shape[1:]):
+            if not one.whole_of_rank and not reshaped:
                 raise self._refuse(f"returns a part of `{one.name}`", "return the whole tensor")
             outputs.append(one)
         return outputs
@@ -303,6 +304,8 @@ def _packed(value: object) -> object:
     if isinstance(value, np.ndarray):
         array = cast("NDArray[Any]", value)
         return array if array.flags.c_contiguous else array.copy(order="C")
+    if type(value) is Array:
+        return value if value.handle.contiguous else value.clone()
     contiguous = getattr(value, "contiguous", None)
     return contiguous() if is_array(value) and callable(contiguous) else value
 
@@ -343,17 +346,18 @@ def _last_line(error: BaseException) -> SourceLocation | None:
 def _substituted(bound: inspect.BoundArguments, tensors: Sequence[NkiTensor]) -> inspect.BoundArguments:
     """The call with tensors in the place of arrays, in the order of `_named`."""
     left = iter(tensors)
+    return _exchanged(bound, lambda _, value: next(left) if is_array(value) else value)
 
-    def swap(value: object) -> object:
-        return next(left) if is_array(value) else value
 
+def _exchanged(bound: inspect.BoundArguments, exchange: Callable[[str, object], object]) -> inspect.BoundArguments:
+    """The call with another value for each argument, one by one as `_named` names them."""
     arguments: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         kind = bound.signature.parameters[name].kind
         if kind is inspect.Parameter.VAR_POSITIONAL:
-            arguments[name] = tuple(swap(one) for one in value)
+            arguments[name] = tuple(exchange(f"{name}{index}", one) for index, one in enumerate(value))
         elif kind is inspect.Parameter.VAR_KEYWORD:
-            arguments[name] = {key: swap(one) for key, one in value.items()}
+            arguments[name] = {key: exchange(key, one) for key, one in value.items()}
         else:
-            arguments[name] = swap(value)
+            arguments[name] = exchange(name, value)
     return inspect.BoundArguments(bound.signature, cast("Any", arguments))

@@ -11,7 +11,7 @@ from triptych.execution.launch_report import LaunchReport
 from triptych.execution.profile import profile as recorded
 from triptych.languages.nki.launching.kernel import Kernel
 from triptych.languages.nki.tracing.indexing import refuse
-from triptych.languages.nki.tracing.tracer import BETA1, CURRENT
+from triptych.neuron.isa.trace import BETA1, CURRENT
 
 Function = Callable[..., object]
 Decorator = Callable[[Function], "MeasuredKernel"]

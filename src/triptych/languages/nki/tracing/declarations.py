@@ -26,7 +26,7 @@ from triptych.languages.nki.tracing.indexing import refuse
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.tensor_views import whole_region
 from triptych.languages.nki.tracing.tensors import NkiTensor
-from triptych.languages.nki.tracing.views import View
+from triptych.languages.nki.tracing.views import View, pattern_of
 from triptych.neuron.isa import Engine, Hardware, Region, Space, Tensor
 from triptych.neuron.isa.state import STATE_DTYPES, STATE_SIZES
 
@@ -43,7 +43,7 @@ class ParDim(int):
     """`nl.par_dim(n)`: marks the partition axis of a shape whose other axes in front of it are blocks."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Layout:
     """How the tiles of a shape and a dtype lie in a memory."""
 
@@ -53,6 +53,8 @@ class Layout:
     free: int
     blocks: int
     dtype: DType
+    place: object = None
+    """What the rules look at of an instruction's operand that is the whole of such a tile; None before there is one."""
 
 
 @dataclass(slots=True)
@@ -148,11 +150,8 @@ class Declarations:
         return self._hbm(tuple(int(count) for count in counts), dtype, buffer, label)
 
     def _tile(self, counts: tuple[int, ...], dtype: Dtype, buffer: Buffer, name: str, zeroed: bool) -> NkiTensor:
-        axis = 0
-        for at, count in enumerate(counts):
-            if type(count) is ParDim:
-                axis = at
-                break
+        kinds = [*map(type, counts)]
+        axis = kinds.index(ParDim) if ParDim in kinds else 0
         key = (counts, axis, dtype, id(buffer.space))
         layout = self._layouts.get(key)
         if layout is None:
@@ -161,7 +160,13 @@ class Declarations:
             name, buffer.space, layout.dtype, layout.partitions, layout.free, layout.shape,
             zeroed=zeroed, blocks=layout.blocks,
         )  # fmt: skip
-        return self._tensor(View(self._declare(tensor), 0, layout.shape, layout.steps, axis), dtype, buffer, name)
+        index = self._declare(tensor)
+        made = self._tensor(View(index, 0, layout.shape, layout.steps, axis), dtype, buffer, name)
+        if axis == 0:
+            if layout.place is None:
+                layout.place = made.tracer.place_of(whole_region(made.elements))
+            made.place = layout.place
+        return made
 
     def _layout(self, shape: tuple[int, ...], axis: int, dtype: Dtype, buffer: Buffer, name: str) -> Layout:
         """How tiles of a shape lie, whose partition axis is `axis`."""
@@ -195,6 +200,7 @@ class Declarations:
         tensor = tile.declaration
         self._check_place(tensor, partition, byte, tensor.bytes_per_partition)
         self.tensors[tile.elements.tensor] = replace(tensor, address=byte, start=partition)
+        tile.place = None  # the rules look at its first partition
 
     def _check_place(self, tensor: Tensor, partition: int, byte: int, size: int) -> None:
         space = tensor.space.value.upper()
@@ -345,7 +351,7 @@ class Declarations:
                 lanes.partitions,
             )
         )
-        return Region(self._states[key], first * free, ((free, count), (1, free)))
+        return Region(self._states[key], first * free, pattern_of((free, 1), (count, free)))
 
     def index_region(self, index: object, what: str) -> Region:
         """Where an index lies that is known only when the trace runs: in a register, or in a tile.

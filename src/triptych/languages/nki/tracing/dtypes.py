@@ -60,7 +60,7 @@ _BY_NAME: Mapping[str, Dtype] = {
     )
 }  # fmt: skip
 
-_KNOWN = frozenset(_BY_NAME.values())
+_KNOWN: Mapping[object, Dtype] = {one: one for one in _BY_NAME.values()}
 
 # Pairs that numpy would promote otherwise. Source: the type promotion table of the NKI reference of SDK 2.26.
 _PROMOTIONS: Mapping[frozenset[str], Dtype] = {
@@ -80,8 +80,10 @@ def nki_dtype(kind: object) -> Dtype:
     Raises:
         NkiError: for a type that no NeuronCore has (float64, int64, complex …).
     """
-    if isinstance(kind, np.dtype) and kind in _KNOWN:
-        return cast("Dtype", kind)
+    if isinstance(kind, np.dtype):
+        known = _KNOWN.get(cast("object", kind))
+        if known is not None:
+            return known
     if isinstance(kind, str) and kind in _BY_NAME:
         return _BY_NAME[kind]
     return _of_type(kind) if isinstance(kind, type) else _of_another(cast("object", kind))

@@ -6,17 +6,16 @@ from collections import Counter
 from collections.abc import Sequence, Set
 
 from triptych.core.errors import NkiError
-from triptych.neuron.isa import ROWS, Hardware, Instruction, Region, Tensor, Verifier
+from triptych.neuron.isa import ROWS, Instruction, Region, Tensor, Verifier
 from triptych.neuron.isa.alu import gives_bits
-from triptych.neuron.isa.row import Flow
+from triptych.neuron.isa.row import Flow, Surroundings
+from triptych.neuron.isa.trace import BETA1
 
 
 def fold_copies(
     instructions: Sequence[Instruction],
     copies: Set[int],
-    tensors: Sequence[Tensor],
-    hardware: Hardware,
-    generation: str,
+    surroundings: Surroundings,
 ) -> tuple[Instruction, ...]:
     """The instructions of a program without those `copies` (indices) that the instruction before can do itself."""
     if not copies:
@@ -30,11 +29,11 @@ def fold_copies(
         ]
     )
     folded: list[Instruction] = []
-    verifier = Verifier(tensors, hardware, generation, splits=generation == "beta1")
+    verifier = Verifier(surroundings, splits=surroundings.generation == BETA1)
     for index, instruction in enumerate(instructions):
         joined = None
         if folded and index in copies and uses[instruction.region("src").tensor] == 2:
-            joined = _join(folded[-1], instruction, tensors)
+            joined = _join(folded[-1], instruction, surroundings.tensors)
         if joined is not None and _allowed(joined, verifier):
             folded[-1] = joined
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from triptych.neuron.isa import ROWS
 from triptych.neuron.isa.row import Row
@@ -50,6 +50,14 @@ class Form:
 
 
 form_of = cache(Form.of)
+
+
+@lru_cache(1 << 12, typed=True)
+def shared_attributes(
+    operation: str, **given: str | bool | int | tuple[int, ...] | None
+) -> Mapping[str, AttributeValue]:
+    """As `attributes_of`, without a look at each of them: none is a float, of which 0.0 and -0.0 are equal."""
+    return attributes_of(operation, given)
 
 
 def attributes_of(operation: str, given: Mapping[str, AttributeValue]) -> Mapping[str, AttributeValue]:

@@ -28,6 +28,18 @@ class Ds(NamedTuple):
     size: int
 
 
+class LoopIndex(int):
+    """An index of a loop, a whole number that knows which loop it belongs to."""
+
+    loop: int
+
+    def __new__(cls, value: int, loop: int) -> LoopIndex:
+        """The index `value` of that loop."""
+        made = super().__new__(cls, value)
+        made.loop = loop
+        return made
+
+
 def refuse(message: str, hint: str | None = None) -> NkiError:
     """An error at the author's line."""
     return NkiError(message, where=author_location(), hint=hint)

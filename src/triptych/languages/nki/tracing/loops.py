@@ -8,23 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from triptych.languages.nki.tracing.dependences import Loop, Path, check_independent
+from triptych.languages.nki.tracing.indexing import LoopIndex
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.neuron.isa import Instruction, Tensor
 
 if TYPE_CHECKING:
     from triptych.languages.nki.tracing.tracer import Tracer
-
-
-class LoopIndex(int):
-    """An index of a loop, a whole number that knows which loop it belongs to."""
-
-    loop: int
-
-    def __new__(cls, value: int, loop: int) -> LoopIndex:
-        """The index `value` of that loop."""
-        made = super().__new__(cls, value)
-        made.loop = loop
-        return made
 
 
 @dataclass(slots=True, eq=False)
@@ -50,9 +39,9 @@ class Loops:
     reduced: set[int] = field(default_factory=set[int])
     """The tensors that are tiles of `nl.loop_reduce`."""
 
-    def record(self, program: int) -> None:
-        """An instruction of a program was recorded."""
-        self._paths[program].append(self.opened)
+    def paths_of(self, program: int) -> list[Path]:
+        """The loops that each instruction of a program is in, which whoever records one says: `opened`."""
+        return self._paths[program]
 
     def exempt(self, program: int, instructions: Iterable[int]) -> None:
         """Instructions that accumulate: their order means nothing."""

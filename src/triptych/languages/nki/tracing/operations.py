@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from types import FunctionType
 
 import numpy as np
 
@@ -55,6 +57,11 @@ def _name(operation: object) -> str:
     return str(getattr(operation, "__name__", operation))
 
 
+def _is_plain(operation: object) -> bool:
+    """Whether it is one and the same operation whenever it is named."""
+    return type(operation) is FunctionType or type(operation) is np.ufunc
+
+
 def alu_name(operation: object) -> str:
     """The engine's name of `op=`; operations that no engine has are refused when the instruction is verified.
 
@@ -62,6 +69,10 @@ def alu_name(operation: object) -> str:
         NkiError: for something that is no operation.
         UnknownName: for a function that is none of the engine's.
     """
+    return _known_alu_name(operation) if _is_plain(operation) else _alu_name(operation)
+
+
+def _alu_name(operation: object) -> str:
     name = _name(operation)
     name = _SYNONYMS.get(name, name)
     if name not in ALU and name not in ABSENT:
@@ -76,8 +87,16 @@ def function_name(operation: object) -> str:
         NkiError: for something that is no function.
         UnknownName: for a function that the engine does not have.
     """
+    return _known_function_name(operation) if _is_plain(operation) else _function_name(operation)
+
+
+def _function_name(operation: object) -> str:
     name = _name(operation)
     name = _SYNONYMS.get(name, name)
     if name not in FUNCTIONS:
         raise UnknownName.of("activation function", name, FUNCTIONS, author_location())
     return name
+
+
+_known_alu_name = lru_cache(1024)(_alu_name)
+_known_function_name = lru_cache(1024)(_function_name)

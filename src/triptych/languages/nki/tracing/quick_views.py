@@ -1,4 +1,4 @@
-"""The views that most indices mean, found quickly: slices of whole numbers, and index tiles inside of their tensor.
+"""The views that most indices mean, found quickly: slices and whole numbers, and index tiles inside of their tensor.
 
 Each is what `NkiTensor` makes of the same index; None is for indices that are another case, or wrong.
 """
@@ -7,34 +7,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
-from triptych.languages.nki.tracing.indexing import IndexTile
+from triptych.languages.nki.tracing.indexing import Ds, IndexTile, LoopIndex
 from triptych.languages.nki.tracing.views import View
 
 
-def sliced(view: View, keys: Sequence[object]) -> View | None:
-    """By a slice of whole numbers inside each axis."""
-    if len(keys) != len(view.shape):
+def sliced(view: View, keys: Sequence[Any]) -> View | None:
+    """By slices, `nl.ds` and whole numbers inside each axis, or `...` alone; axes without a key stay whole."""
+    if len(keys) == 1 and keys[0] is Ellipsis:
+        return view
+    counts = view.shape
+    if len(keys) > len(counts):
         return None
     offset = view.offset
     shape: list[int] = []
-    for one, count, step in zip(keys, view.shape, view.steps, strict=True):
-        if not isinstance(one, slice):
+    chosen: list[int] = []
+    for one, count, step in zip(keys, counts, view.steps, strict=False):
+        if type(one) is slice:
+            start, stop = one.start, one.stop
+            if one.step is not None:
+                return None
+            if start is None and stop is None:
+                shape.append(count)
+                continue
+            start, stop = 0 if start is None else start, count if stop is None else stop
+        elif type(one) is Ds:
+            start, stop = one.start, one.start + one.size if type(one.start) is int else None
+        elif type(one) is int or type(one) is LoopIndex:
+            start = int(one)
+            stop = start + 1
+            chosen.append(len(shape))
+        else:
             return None
-        bounds = cast("slice[object, object, object]", one)
-        start, stop = bounds.start, bounds.stop
-        if bounds.step is not None:
-            return None
-        if start is None and stop is None:
-            shape.append(count)
-            continue
-        start, stop = 0 if start is None else start, count if stop is None else stop
         if type(start) is not int or type(stop) is not int or not 0 <= start < stop <= count:
             return None
         offset += start * step
         shape.append(stop - start)
-    return View(view.tensor, offset, tuple(shape), view.steps, view.partition_axis)
+    shape += counts[len(keys) :]
+    made = View(view.tensor, offset, tuple(shape), view.steps, view.partition_axis)
+    return _without(made, chosen) if chosen else made
+
+
+def _without(view: View, axes: Sequence[int]) -> View | None:
+    """Without axes of one element, but for that of the partitions; None where a tile would be left with too few."""
+    walked = view.partition_axis
+    kept = [axis for axis in range(len(view.shape)) if axis not in axes or axis == walked]
+    if walked is not None and len(kept) < 2:
+        return None
+    shape, steps = tuple([view.shape[axis] for axis in kept]), tuple([view.steps[axis] for axis in kept])
+    return View(view.tensor, view.offset, shape, steps, None if walked is None else kept.index(walked))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from triptych.neuron.isa import ROWS, Hardware, Instruction, Region, Tensor, Verifier
-from triptych.neuron.isa.row import Flow, Row
+from triptych.neuron.isa import ROWS, Instruction, Region, Tensor, Verifier
+from triptych.neuron.isa.row import Flow, Row, Surroundings
 from triptych.neuron.isa.trace import Operand
 from triptych.neuron.isa.verify import merged_axes
 
 _ELEMENT_BY_ELEMENT = frozenset({Flow.ELEMENTWISE, Flow.MOVEMENT, Flow.CONSTANT})
 
 
-def split_axes(
-    instructions: Sequence[Instruction], tensors: Sequence[Tensor], hardware: Hardware, generation: str
-) -> tuple[Instruction, ...]:
+def split_axes(instructions: Sequence[Instruction], surroundings: Surroundings) -> tuple[Instruction, ...]:
     """The instructions of a program, each walked along as many free axes as the engines can.
 
     Raises:
         NkiLimitError: for one that cannot be split: whose elements of dst are not made apart from each other.
     """
-    limit = hardware.free_axes
+    tensors, limit = surroundings.tensors, surroundings.hardware.free_axes
     if not any(_axes(one, tensors) > limit for one in instructions):
         return tuple(instructions)
-    verifier = Verifier(tensors, hardware, generation)
+    verifier = Verifier(surroundings)
     found: list[Instruction] = []
     for one in instructions:
         pieces = [one]

@@ -96,7 +96,7 @@ class TensorViews(ABC):
         return self.with_view(self._reshaped(view.shape[1:], view.steps[1:], new[1:], head))
 
     def _reshaped(
-        self, old: Sequence[int], steps: Sequence[int], new: Sequence[int], head: Sequence[tuple[int, int]]
+        self, old: tuple[int, ...], steps: tuple[int, ...], new: tuple[int, ...], head: Sequence[tuple[int, int]]
     ) -> View:
         view = self.view_of
         if view.partition_axis not in (None, 0):
@@ -107,9 +107,8 @@ class TensorViews(ABC):
         fresh = reshaped_steps(old, steps, new)
         if fresh is None:
             raise refuse(f"cannot reshape `{self.name}`: its elements do not lie at equal steps")
-        pairs = [*head, *zip(new, fresh, strict=True)]
-        shape, all_steps = tuple(count for count, _ in pairs), tuple(step for _, step in pairs)
-        return replace(view, shape=shape, steps=all_steps, ranges=())
+        shape, all_steps = (*[count for count, _ in head], *new), (*[step for _, step in head], *fresh)
+        return View(view.tensor, view.offset, shape, all_steps, view.partition_axis, (), view.dynamic)
 
     def reshape_dim(self, dim: int, shape: Sequence[int]) -> Self:
         """One axis split into several; one of the new sizes may be -1."""
@@ -161,7 +160,8 @@ class TensorViews(ABC):
                     "nl.broadcast_to also repeats a single partition" if axis == view.partition_axis else None,
                 )
             steps.append(step if count == wanted else 0)
-        return self.with_view(replace(view, shape=new, steps=tuple(steps), ranges=()), writable=False)
+        repeated = View(view.tensor, view.offset, new, tuple(steps), view.partition_axis, (), view.dynamic)
+        return self.with_view(repeated, writable=False)
 
     def broadcast(self, dim: int | Sequence[int], size: int | None = None) -> Self:
         """`broadcast(dim, size)`: a free axis of one element repeated; Beta 1: `broadcast(shape)`."""
@@ -275,7 +275,8 @@ class TensorViews(ABC):
         """The elements of an explicit access pattern [[step, count], …] over the tensor's storage, from `offset` on.
 
         `scalar_offset` (a register or a tile of one element) moves it along the axis `indirect_dim`; `vector_offset` (a
-        tile [P, 1]) has an index for each of its rows along axis 0 in HBM. `dtype` reinterprets the bytes.
+        tile [P, 1]) has an index for each of its rows along axis 0 in HBM. An index may go beyond its axis, as AWS's
+        paged caches do: the storage is what it must stay in. `dtype` reinterprets the bytes.
         """
         if scalar_offset is not None and vector_offset is not None:
             raise refuse(f"ap() of `{self.name}`: scalar_offset and vector_offset exclude each other")
@@ -301,7 +302,9 @@ class TensorViews(ABC):
         if vector_offset is None:
             self._refuse_partition_offset(axis)
         way = Indexing.SCALAR if vector_offset is None else Indexing.ROWS
-        dynamic = self._dynamic(way, index, base.steps[axis], view.shape[axis])
+        whole, step = self.tracer.tensors[tensor], base.steps[axis]
+        within = whole.free if self.on_chip else whole.size
+        dynamic = self._dynamic(way, index, step, -(-within // step) if step else view.shape[axis])
         return self.with_view(replace(moved, dynamic=dynamic), dtype=kind)
 
     def _refuse_partition_offset(self, axis: int) -> None:

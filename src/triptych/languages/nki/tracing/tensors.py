@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from triptych.core.errors import UnknownNkiName
 from triptych.languages.calling import author_location
@@ -24,8 +24,8 @@ from triptych.languages.nki.tracing.views import (
     reshaped_steps,
     slice_of,
 )
-from triptych.neuron.isa import Tensor
-from triptych.neuron.isa.trace import Dynamic, Indexing
+from triptych.neuron.isa import Region, Tensor
+from triptych.neuron.isa.trace import BETA1, Dynamic, Indexing
 
 if TYPE_CHECKING:
     from triptych.languages.nki.tracing.tracer import Tracer
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class NkiTensor(TileOperators, TensorViews):
     """A tensor, or a view of one. Supports basic slicing and index tiles; its values exist only when the trace runs."""
 
-    __slots__ = ("_view", "buffer", "dtype", "moves", "name", "producer", "tracer", "writable")
+    __slots__ = ("_view", "buffer", "dtype", "moves", "name", "place", "producer", "region", "tracer", "writable")
 
     def __init__(
         self,
@@ -57,6 +57,10 @@ class NkiTensor(TileOperators, TensorViews):
         self.producer = producer
         self.moves: IndexTile | None = None
         """Of an index: what its one element moves."""
+        self.region: Region | None = None
+        """What instructions name it by, where one has."""
+        self.place: object = None
+        """What the rules look at of that; None where it is not known."""
 
     @property
     def view_of(self) -> View:
@@ -119,6 +123,12 @@ class NkiTensor(TileOperators, TensorViews):
         return self.shape == self.declaration.shape and self.size == self.declaration.size
 
     @property
+    def whole_of_rank(self) -> bool:
+        """Whether it views all that a rank has of its tensor: of one in HBM, the first axis of which is the ranks'."""
+        ranks_first = self.tracer.ranks > 1 and not self.on_chip
+        return self.whole or (ranks_first and self.shape == self.declaration.shape[1:])
+
+    @property
     def packed(self) -> bool:
         """Whether its tensor's elements lie one behind the other, in the order of the axes."""
         tensor = self.declaration
@@ -153,7 +163,7 @@ class NkiTensor(TileOperators, TensorViews):
             NkiError: for a shape to which the tensor does not broadcast.
         """
         single = self.on_chip and self.shape[0] == 1 and len(shape) == self.ndim and shape[0] != 1
-        if single and self.tracer.generation == "beta1":
+        if single and self.tracer.generation == BETA1:
             return self.tracer.binary["broadcast_to"](self, shape)
         return super().broadcast_to(shape)
 
@@ -198,7 +208,7 @@ class NkiTensor(TileOperators, TensorViews):
         made.producer = self.producer
         return made
 
-    def __getitem__(self, key: object) -> NkiTensor:
+    def __getitem__(self, key: Any) -> NkiTensor:  # noqa: ANN401  # anything; as an object it would be cast each time
         """A view: by whole numbers, slices, `nl.ds` and `...`, or by index tiles (`nl.arange`, `nl.mgrid`).
 
         Raises:
@@ -206,17 +216,17 @@ class NkiTensor(TileOperators, TensorViews):
             NkiError: for an index that NKI does not take.
         """
         view = self._view
-        known = cast("tuple[object, ...]", key) if isinstance(key, tuple) else ()
-        if known and view.dynamic is None and not view.ranges and view.tensor not in self.tracer.accumulated:
-            if isinstance(known[0], slice):
-                found = sliced(view, known)
-            elif (found := tiled(view, known)) is not None:
-                self.tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
+        tracer = self.tracer
+        keys: Sequence[Any] = key if key.__class__ is tuple else (key,)
+        if view.dynamic is None and not view.ranges and view.tensor not in tracer.accumulated:
+            found = sliced(view, keys)
+            if found is None and (found := tiled(view, keys)) is not None:
+                tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
             if found is not None:
-                return NkiTensor(self.tracer, found, self.dtype, self.buffer, self.name, writable=self.writable)
+                return NkiTensor(tracer, found, self.dtype, self.buffer, self.name, writable=self.writable)
         if isinstance(key, Mask):
             return MaskedTile(self, self.tracer.cut(key, self.shape))
-        keys = expand_index(known or cast("object", key), self.ndim, self.name)
+        keys = expand_index(key, self.ndim, self.name)
         if any(isinstance(one, IndexTile) or (isinstance(one, NkiTensor) and one.moves is not None) for one in keys):
             self.tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
             return self.with_view(self._by_tiles(keys))
@@ -361,9 +371,9 @@ class NkiTensor(TileOperators, TensorViews):
             NkiError: where the author may mean a value: for one element, a part, or the result of a function; in
                 Beta 1 for all but arguments, of which AWS's examples ask so (its `err_ambiguous_tensor_truth_value`).
         """
-        in_beta1 = self.tracer.generation == "beta1"
+        in_beta1 = self.tracer.generation == BETA1
         declared = self.is_argument or (self._view.tensor in self.tracer.declared_ids and not in_beta1)
-        if declared and self.whole and self.size > 1:
+        if declared and self.whole_of_rank and self.size > 1:
             return True
         raise refuse(
             f"control flow depends on the value of tensor `{self.name}`: values are not known while a kernel is traced",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -16,6 +17,7 @@ from triptych.core.settings import settings
 from triptych.core.source import SourceLocation
 from triptych.languages.calling import author_location
 from triptych.languages.nki.tracing.declarations import RUN_TRACED, Declarations
+from triptych.languages.nki.tracing.dependences import Path
 from triptych.languages.nki.tracing.fold import fold_copies
 from triptych.languages.nki.tracing.forms import Form, attributes_of, form_of
 from triptych.languages.nki.tracing.indexing import Cut, Mask, box_cut, number, refuse, whole
@@ -29,11 +31,12 @@ from triptych.languages.nki.tracing.views import pattern_of
 from triptych.languages.nki.tracing.while_loops import OpenLoop
 from triptych.neuron.isa import ROWS, Engine, Instruction, Region, Space, Trace, Verifier
 from triptych.neuron.isa.capacity import verify_capacity
-from triptych.neuron.isa.row import OperandRule, Row
-from triptych.neuron.isa.trace import AttributeValue, Operand
+from triptych.neuron.isa.row import OperandRule, Row, Surroundings
+from triptych.neuron.isa.trace import BETA1, CURRENT, AttributeValue, Operand, SharedAttributes
 
-BETA1 = "beta1"
-CURRENT = "current"
+_ABSENT = "absent"
+_RECORDING = 3
+"""Frames of the language from `Tracer._record` outwards, at least: its own, that of `emit`, and whose call that is."""
 
 TileOrNumber = NkiTensor | VirtualRegister | float
 Binary = Callable[..., NkiTensor]
@@ -44,6 +47,8 @@ class Tracer(Declarations):
     """The trace in the making of one kernel call."""
 
     programs: list[list[Instruction]] = field(default_factory=list[list[Instruction]])
+    instructions: list[Instruction] = field(default_factory=list[Instruction])
+    """Those of the program that is being traced."""
     binary: Mapping[str, Binary] = field(default_factory=dict[str, Binary])
     """The language's functions that Python's operators and methods of tiles stand for."""
     notices: list[Finding] | None = field(default_factory=lambda: [] if settings().nki_lenient else None)
@@ -62,23 +67,23 @@ class Tracer(Declarations):
     _names: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
     _reset: set[tuple[int, Engine]] = field(default_factory=set[tuple[int, Engine]])
     _assignments: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    _paths: list[Path] = field(default_factory=list[Path])
+    """The loops that each of these is in."""
+    _surroundings: Surroundings = field(init=False)
     _verifier: Verifier = field(init=False)
 
     def __post_init__(self) -> None:
         """Instructions are verified as they are recorded."""
-        self._verifier = Verifier(
-            self.tensors, self.hardware, self.generation, self.notices, splits=self.generation == BETA1
-        )
-
-    @property
-    def instructions(self) -> list[Instruction]:
-        """The instructions of that program so far."""
-        return self.programs[-1]
+        around = Surroundings(self.tensors, self.hardware, self.generation, self.grid, self.argument_ids)
+        self._surroundings = around
+        self._verifier = Verifier(around, self.notices, splits=self.generation == BETA1)
 
     def start_program(self) -> None:
         """Begin the next program of the grid."""
-        self.programs.append([])
+        self.instructions = []
+        self.programs.append(self.instructions)
         self.program += 1
+        self._paths = self.loops.paths_of(self.program)
         self._shared_calls.clear()
 
     def program_ids(self) -> tuple[int, ...]:
@@ -184,27 +189,39 @@ class Tracer(Declarations):
     ) -> int:
         """Record an instruction on what a mask lets through; its index."""
         chosen = engine or form.row.engines[0]
-        regions: dict[str, Operand] = {}
-        for rule in form.row.operands:
-            operand = operands.get(rule.name)
-            if operand is None:
-                continue
-            if isinstance(operand, NkiTensor):
-                regions[rule.name] = self._region(operand, box, rule)
-            elif isinstance(operand, VirtualRegister):
-                regions[rule.name] = self.index_region(operand, rule.name)
-            else:
-                regions[rule.name] = float(operand)
         filled = form.filled(attributes)
+        regions: dict[str, Operand] = {}
+        seen: list[object] = [id(filled), id(chosen)]
+        for rule in form.row.operands:
+            name = rule.name
+            operand = operands.get(name)
+            if operand is None:
+                seen.append(_ABSENT)
+            elif isinstance(operand, NkiTensor):
+                region = operand.region
+                if region is None or box or self.accumulated or not operand.writable or operand.tracer is not self:
+                    region = self._region(operand, box, rule)
+                regions[name] = region
+                seen.append(self._verifier.place(region) if box else operand.place)
+            elif isinstance(operand, VirtualRegister):
+                regions[name] = region = self.index_region(operand, name)
+                seen.append(self._verifier.place(region))
+            else:
+                regions[name] = operand = float(operand)
+                seen.append(operand)
         if form.has_state:
-            self._add_state(form.row, chosen, regions, filled)
-        instruction = Instruction(form.row.name, chosen, regions, filled, author_location())
-        self._verifier.verify(instruction)
+            self._add_state(form.row, chosen, regions, filled, seen)
+        instruction = Instruction(form.row.name, chosen, regions, filled, author_location(_RECORDING))
+        known = type(filled) is SharedAttributes and None not in seen
+        self._verifier.verify(instruction, tuple(seen) if known else None)
         self._count()
-        instructions = self.instructions
-        instructions.append(instruction)
-        self.loops.record(self.program)
-        return len(instructions) - 1
+        self._paths.append(self.loops.opened)
+        self.instructions.append(instruction)
+        return len(self.instructions) - 1
+
+    def place_of(self, region: Region) -> object:
+        """What the rules look at of a region."""
+        return self._verifier.place(region)
 
     def note_filled(self, made: object, *parts: Cut | None) -> None:
         """An instruction filled parts of a tile; a tile that is filled twice counts as whole."""
@@ -270,10 +287,20 @@ class Tracer(Declarations):
                 f"it is dimension {view.partition_axis} of the shape {list(view.shape)}",
                 "index the block dimensions in front of it",
             )
-        return Region(view.tensor, view.offset, pattern_of(view.steps, view.shape), view.dynamic)
+        region = Region(view.tensor, view.offset, pattern_of(view.steps, view.shape), view.dynamic)
+        if not cut:
+            tensor.region = region
+            if tensor.place is None:
+                tensor.place = self._verifier.place(region)
+        return region
 
     def _add_state(
-        self, row: Row, engine: Engine, regions: dict[str, Operand], attributes: Mapping[str, AttributeValue]
+        self,
+        row: Row,
+        engine: Engine,
+        regions: dict[str, Operand],
+        attributes: Mapping[str, AttributeValue],
+        seen: list[object],
     ) -> None:
         """The engine's registers that the instruction works with, of the lanes that its first tile lies in."""
         command = attributes.get("reduce_cmd")
@@ -282,7 +309,8 @@ class Tracer(Declarations):
                 self._check_reset(rule.name, engine, command)
                 lanes = next((one for one in regions.values() if isinstance(one, Region)), None)
                 everywhere = row.name == "set_rng_seed" or lanes is None
-                regions[rule.name] = self.state(rule.name, engine, None if everywhere else lanes)
+                regions[rule.name] = state = self.state(rule.name, engine, None if everywhere else lanes)
+                seen += (rule.name, self._verifier.place(state))
             elif rule.name == "registers" and engine is Engine.VECTOR:
                 self._reset.discard((self.program, engine))  # after idle nobody knows what they hold
 
@@ -394,20 +422,23 @@ class Tracer(Declarations):
 
     def _folded(self, program: int) -> tuple[Instruction, ...]:
         copies = {index for one, index in self._assignments if one == program}
-        folded = fold_copies(self.programs[program], copies, self.tensors, self.hardware, self.generation)
-        return split_axes(folded, self.tensors, self.hardware, self.generation) if self.generation == BETA1 else folded
+        folded = fold_copies(self.programs[program], copies, self._surroundings)
+        return split_axes(folded, self._surroundings) if self.generation == BETA1 else folded
 
     def _check_outputs(self, programs: Sequence[Sequence[Instruction]], outputs: Sequence[NkiTensor]) -> None:
-        written = {
-            operand.tensor
-            for program in programs
-            for instruction in program
-            for rule in ROWS[instruction.operation].operands
-            if rule.written and isinstance(operand := instruction.operands.get(rule.name), Region)
-        }
-        written |= {alias for one in written if (alias := self.tensors[one].alias) is not None}
+        wanted = {one.elements.tensor for one in outputs}
+        names = {at: one.alias for at, one in enumerate(self.tensors) if one.alias in wanted}
+        names |= {one: one for one in wanted}
+        for instruction in chain.from_iterable(programs):
+            for name, operand in instruction.operands.items():
+                if type(operand) is Region and operand.tensor in names:
+                    rule = ROWS[instruction.operation].rule(name)
+                    if rule is not None and rule.written:
+                        wanted.discard(names[operand.tensor])
+            if not wanted:
+                return
         for one in outputs:
-            if one.elements.tensor not in written:
+            if one.elements.tensor in wanted:
                 raise NkiError(
                     f"{self.kernel} returns `{one.name}`, which no instruction writes",
                     hint="store the result: nl.store(out, value=…) or nisa.dma_copy(dst=out, src=…)",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
@@ -23,7 +22,8 @@ class AxisRange:
     index: IndexTile
 
 
-def reshaped_steps(shape: Sequence[int], steps: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:
+@lru_cache(4096)
+def reshaped_steps(shape: tuple[int, ...], steps: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
     """The steps of the same elements, in the same order, in the shape `new`; None where no steps give them."""
     if 0 in new:
         return None

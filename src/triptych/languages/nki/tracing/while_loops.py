@@ -6,7 +6,7 @@ import ast
 import linecache
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -40,8 +40,8 @@ def look(register: VirtualRegister, frame: FrameType) -> bool | None:
             replaced by another register.
     """
     tracer = register.tracer
-    place = list(frame.f_code.co_positions())[frame.f_lasti // 2]
-    loop = _loops(frame.f_code.co_filename, _source(frame)).get(place)
+    place = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    loop = _loops(frame).get(place)
     if loop is None:
         return None
     top = tracer.open_loops[-1] if tracer.open_loops else None
@@ -84,17 +84,27 @@ def _leaving(loop: ast.While) -> Iterator[str]:
         waiting += [(one, own and (not is_loop or one in outside)) for one in ast.iter_child_nodes(node)]
 
 
-def _source(frame: FrameType) -> str:
-    return "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
+_MOST_FILES = 64
+_known: dict[str, tuple[list[str], Mapping[Place, ast.While]]] = {}
+"""The loops of files, and the lines that they were found in: `linecache` has one list of a file until it reads anew."""
 
 
-@lru_cache(64)
-def _loops(file: str, text: str) -> Mapping[Place, ast.While]:
-    """The loops of a file whose condition is a name, or part of what a name stands for.
+def _loops(frame: FrameType) -> Mapping[Place, ast.While]:
+    """The loops of a frame's file whose condition is a name, or part of what a name stands for."""
+    file = frame.f_code.co_filename
+    lines = linecache.getlines(file, frame.f_globals)
+    known = _known.get(file)
+    if known is not None and known[0] is lines:
+        return known[1]
+    if len(_known) >= _MOST_FILES:
+        _known.clear()
+    found = _loops_of("".join(lines))
+    _known[file] = lines, found
+    return found
 
-    By the places that ask for it: the loop's to Python 3.11, the condition's to later ones.
-    """
-    del file
+
+def _loops_of(text: str) -> Mapping[Place, ast.While]:
+    """By the places that ask for the condition: the loop's to Python 3.11, the condition's to later ones."""
     try:
         tree = ast.parse(text)
     except SyntaxError:  # what was read is not what runs

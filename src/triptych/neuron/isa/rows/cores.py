@@ -19,9 +19,22 @@ _GPSIMD_BYTES: Mapping[int, int] = {4: 1024, 2: 512, 1: 256}
 """The most bytes of a partition that GPSIMD's own DMA sends, by the bytes of an element. Source: nki.isa.sendrecv."""
 
 
+def _two_cores(subject: Subject) -> None:
+    """The grid is that of a logical NeuronCore of two cores."""
+    grid = subject.surroundings.grid
+    if len(grid) != 1 or grid[0] < 2:
+        raise subject.refuse(f"requires LNC degree >= 2; the grid is {list(grid)}", "launch with kernel[2](…)")
+
+
 def _shared(subject: Subject) -> None:
+    """Both cores take part, and see what they wait for. Kernels of AWS's library name arguments and tiles too."""
     if subject.instruction.attributes["cores"] != (0, 1):
         raise subject.refuse(f"cores={subject.instruction.attributes['cores']}; only (0, 1) can meet")
+    if not subject.tensor("data").space.on_chip and not subject.seen_by_all("data"):
+        raise subject.refuse(
+            f"{subject.describe('data')} is no tensor of nl.shared_hbm, which is what cores share",
+            "declare it with buffer=nl.shared_hbm",
+        )
 
 
 @row(
@@ -31,7 +44,7 @@ def _shared(subject: Subject) -> None:
     attributes={"cores": ()},
     cost=Cost.CONTROL,
     core_generation=3,
-    checks=(_shared,),
+    checks=(_two_cores, _shared),
     effect=Effect.MEET,
 )
 def core_barrier(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
@@ -68,7 +81,7 @@ def _within_gpsimd(subject: Subject) -> None:
     flow=Flow.MOVEMENT,
     cost=Cost.DMA,
     core_generation=3,
-    checks=(same_shape("dst", "src"), same_dtype("dst", "src"), _ranks, _within_gpsimd),
+    checks=(_two_cores, same_shape("dst", "src"), same_dtype("dst", "src"), _ranks, _within_gpsimd),
     effect=Effect.MEET,
     moves_bits=True,
 )

@@ -11,6 +11,7 @@ from triptych.neuron.isa.casts import widen
 from triptych.neuron.isa.hardware import Engine, Space
 from triptych.neuron.isa.row import Attributes, Cost, Flow, Subject, Values, optional_tile, output, row, tile, updated
 from triptych.neuron.isa.rules import packed_alike, same_dtype
+from triptych.neuron.isa.trace import BETA1
 
 _DIRECT = frozenset({Space.HBM, Space.SBUF})
 _REACHABLE = frozenset({Space.HBM, Space.SBUF, Space.PSUM})
@@ -19,7 +20,7 @@ _REACHABLE = frozenset({Space.HBM, Space.SBUF, Space.PSUM})
 def _no_psum(subject: Subject) -> None:
     """PSUM is not reachable by DMA since NKI 0.3; before, it could be read."""
     spaces = {name: subject.tensor(name).space for name in ("src", "dst")}
-    readable = subject.generation == "beta1"
+    readable = subject.generation == BETA1
     if spaces["dst"] is Space.PSUM or (spaces["src"] is Space.PSUM and not readable):
         raise subject.refuse(
             f"requires HBM or SBUF tensors, got src={spaces['src'].value}, dst={spaces['dst'].value}",

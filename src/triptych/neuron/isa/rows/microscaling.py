@@ -69,8 +69,8 @@ def scale_partitions(partitions: int) -> NDArray[np.int64]:
 def _scale_shape(subject: Subject, scale: str, data: str, columns: int) -> None:
     region, partitions = subject.instruction.region(scale), subject.instruction.region(data).partitions
     least = (partitions // _QUADRANT - 1) * _QUADRANT + _QUADRANT // _ROWS
-    if not least <= region.partitions <= partitions or region.free != columns:
-        expected = f"[{least} to {partitions}, {columns}]"
+    if region.partitions < least or region.free != columns:
+        expected = f"[{least} or more, {columns}]"
         raise subject.refuse(
             f"{subject.describe(scale)} has the shape {list(region.shape)}; expected {expected}: a scale for "
             "8 partitions, in the quadrant that they are in"
@@ -207,4 +207,10 @@ def nc_matmul_mx(operands: Values, attributes: Attributes) -> Mapping[str, NDArr
     """
     del attributes
     stationary, moving = _scaled(operands, "stationary"), _scaled(operands, "moving")
-    return {"dst": np.einsum("kmq,knq->mn", stationary, moving).astype(np.float32)}
+    return {"dst": (_contracted_first(stationary).T @ _contracted_first(moving)).astype(np.float32)}
+
+
+def _contracted_first(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[P, N, 4] numbers as [4 P, N]: what a product sums over comes first."""
+    partitions, columns, _ = numbers.shape
+    return numbers.transpose(0, 2, 1).reshape(PACK * partitions, columns)
