@@ -31,6 +31,16 @@ class Interpreter:
     """What is behind that, where it runs without a tracer."""
 
 
+def require_installed() -> None:
+    """Says so where it is not.
+
+    Raises:
+        BenchmarkError: what to do.
+    """
+    if importlib.util.find_spec("triton_viz") is None:
+        raise _missing("no module named 'triton_viz'")
+
+
 def beta1() -> Interpreter:
     """The one of `import neuronxcc.nki`, which wants its tracer.
 
@@ -123,10 +133,14 @@ def _found(modules: dict[str, ModuleType], simulation: str) -> tuple[Any, Any]:
             importlib.import_module("triton_viz.core.trace")
             return importlib.import_module("triton_viz"), found
     except ImportError as error:
-        raise BenchmarkError(
-            f"{NAME} is not installed ({error}): put its repository, and what that imports (z3-solver, anytree, "
-            "pyarrow, flask …), on PYTHONPATH; it needs none of AWS's packages here"
-        ) from error
+        raise _missing(str(error)) from error
+
+
+def _missing(what: str) -> BenchmarkError:
+    return BenchmarkError(
+        f"{NAME} is not installed ({what}): put its repository, and what that imports (z3-solver, anytree, pyarrow, "
+        "flask …), on PYTHONPATH; it needs none of AWS's packages here"
+    )
 
 
 def _over(path: Path, **names: ModuleType) -> ModuleType:

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,14 @@ def test_json_alone_goes_to_standard_output() -> None:
     assert done.returncode == 0, done.stderr
     jsonschema.validate(json.loads(done.stdout), DOCUMENT)
     assert "import triptych" in done.stderr
+
+
+@pytest.mark.skipif(find_spec("triton_viz") is not None, reason="triton-viz is installed")
+def test_a_peer_that_is_missing_is_named() -> None:
+    done = run("nki_interpreters", "--quick")
+    assert done.returncode == 1
+    assert "triton-viz is not installed" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_unknown_names_are_usage_errors() -> None:

@@ -294,3 +294,42 @@ def test_a_share_that_is_empty() -> None:
         same(nki.jit(kernel)[2](data), data)
     refused(lambda: nisa.tensor_copy(tile(8, 8), tile(8, 8)[:, 4:4]), NkiError, "a part of shape .8, 0. is empty")
     refused(lambda: tile(8, 8)[:, 4:3], NkiError, "the slice 4:3 of dimension 1 is empty")
+
+
+def test_an_access_pattern_counts_partitions_from_the_part_of_a_tile_that_it_is_made_of() -> None:
+    def body(out: NkiTensor, a: NkiTensor) -> None:
+        right = a[:, 4:10]
+        nisa.tensor_copy(out, right.ap([[6, 16], [1, 3]], offset=2))
+
+    a = random(16, 10)
+    same(run(body, [a], ((16, 3), F32))[0], a[:, 6:9])
+
+
+def test_an_access_pattern_of_a_part_of_a_tile_may_count_from_the_whole() -> None:
+    def body(out: NkiTensor, a: NkiTensor) -> None:
+        nisa.tensor_copy(out, a[:, 4:10].ap([[10, 16], [1, 3]], offset=2))
+
+    a = random(16, 10)
+    same(run(body, [a], ((16, 3), F32))[0], a[:, 6:9])
+
+
+@pytest.mark.parametrize("slot", [0, 7, 21, 30, 31, 2**32 - 1])
+def test_a_scalar_offset_may_go_beyond_its_axis_and_not_beyond_the_storage(slot: int) -> None:
+    """As in a paged cache [block, place, element]: the slot is a place counted over all blocks."""
+
+    def kernel(a: NkiTensor, at: NkiTensor) -> NkiTensor:
+        cache = nl.ndarray((4, 8, 16), dtype=nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_copy(cache, a)
+        new, position = nl.ndarray((2, 16), nl.float32, nl.sbuf), nl.ndarray((1, 1), nl.uint32, nl.sbuf)
+        nisa.memset(new, 7.0)
+        nisa.dma_copy(position, at)
+        target = cache.ap([[16, 2], [1, 16]], scalar_offset=position, indirect_dim=1)
+        nisa.dma_copy(target, new, oob_mode=nisa.oob_mode.skip)
+        return cache
+
+    a = random(4, 8, 16)
+    expected = a.reshape(32, 16).copy()
+    expected[slot : slot + 2] = 7.0
+    with tt.profile(chip="trn2"):
+        found = nki.jit(kernel)(a, np.array([[slot]], np.uint32))
+    same(found.reshape(32, 16), expected)

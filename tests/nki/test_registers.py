@@ -14,12 +14,10 @@ import pytest
 from numpy.typing import NDArray
 from one_kernel import F32, accepted, filled, loaded, random, refused, run, run_kernel, same, tile
 
-import triptych as tt
 from triptych.core.errors import BudgetExceeded, MemoryFault, NkiError, NkiLimitError, PlanError
 from triptych.core.settings import scope
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
-from triptych.languages.nki import nki
 from triptych.languages.nki.tracing.registers import VirtualRegister
 from triptych.languages.nki.tracing.tensors import NkiTensor
 
@@ -406,26 +404,12 @@ def test_a_tile_is_moved_by_the_element_of_another() -> None:
     same(run(body, [a, np.array([[5]], I32)], ((16, 3), F32))[0], a[:, 5:11:2])
 
 
-@pytest.mark.parametrize("slot", [0, 7, 21, 30, 31, 2**32 - 1])
-def test_a_scalar_offset_may_go_beyond_its_axis_and_not_beyond_the_storage(slot: int) -> None:
-    """As in a paged cache [block, place, element]: the slot is a place counted over all blocks."""
+def test_a_register_begins_with_the_element_of_a_tensor() -> None:
+    def body(out: NkiTensor, a: NkiTensor, at: NkiTensor) -> None:
+        nisa.tensor_copy(out, a[:, nl.ds(nisa.register_alloc(at[0, 1]), 4)])
 
-    def kernel(a: NkiTensor, at: NkiTensor) -> NkiTensor:
-        cache = nl.ndarray((4, 8, 16), dtype=nl.float32, buffer=nl.shared_hbm)
-        nisa.dma_copy(cache, a)
-        new, position = nl.ndarray((2, 16), nl.float32, nl.sbuf), nl.ndarray((1, 1), nl.uint32, nl.sbuf)
-        nisa.memset(new, 7.0)
-        nisa.dma_copy(position, at)
-        target = cache.ap([[16, 2], [1, 16]], scalar_offset=position, indirect_dim=1)
-        nisa.dma_copy(target, new, oob_mode=nisa.oob_mode.skip)
-        return cache
-
-    a = random(4, 8, 16)
-    expected = a.reshape(32, 16).copy()
-    expected[slot : slot + 2] = 7.0
-    with tt.profile(chip="trn2"):
-        found = nki.jit(kernel)(a, np.array([[slot]], np.uint32))
-    same(found.reshape(32, 16), expected)
+    a = random(16, 32)
+    same(run(body, [a, np.array([[3, 11]], I32)], ((16, 4), F32))[0], a[:, 11:15])
 
 
 def test_a_static_index_into_a_dynamic_slice_stays_inside() -> None:

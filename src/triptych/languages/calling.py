@@ -58,19 +58,20 @@ def raised_at(error: BaseException) -> SourceLocation | None:
     return found
 
 
-_OWN: set[str] = set()
-"""Files that are known to be a language's own."""
+_OWN: dict[str, bool] = {}
+"""Of files whether they are a language's own."""
+_MOST_FILES = 1 << 12
 _PLACES: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
 """The lines of places in code, by the code's identity: to tell its line takes a frame of long code long."""
 _MOST_PLACES = 1 << 16
 
 
 def _is_own(file: str) -> bool:
-    """Whether a file that is not known as such is a language's own."""
-    if not _skipped(file, ()):
-        return False
-    _OWN.add(file)
-    return True
+    """Whether a file of which that is not known is a language's own."""
+    if len(_OWN) >= _MOST_FILES:
+        _OWN.clear()
+    own = _OWN[file] = _skipped(file, ())
+    return own
 
 
 def author_location(inside: int = 0) -> SourceLocation:
@@ -79,8 +80,10 @@ def author_location(inside: int = 0) -> SourceLocation:
     The caller says of how many frames, from its own outwards, it knows that they are a language's.
     """
     frame: FrameType | None = sys._getframe(1 + inside)  # pyright: ignore[reportPrivateUsage]
-    own = _OWN
-    while frame is not None and (frame.f_code.co_filename in own or _is_own(frame.f_code.co_filename)):
+    while frame is not None:
+        own = _OWN.get(frame.f_code.co_filename)
+        if not (_is_own(frame.f_code.co_filename) if own is None else own):
+            break
         frame = frame.f_back
     assert frame is not None
     code, place = frame.f_code, frame.f_lasti

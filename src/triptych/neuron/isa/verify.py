@@ -58,7 +58,8 @@ def verify(
         check(subject)
 
 
-_MOST_KNOWN = 1 << 16
+_MOST_KNOWN, _MOST_MEMORIES, _MOST_WALKS = 1 << 13, 8, 1 << 12
+"""What of each is kept: signatures and walks of a memory when a verifier begins, memories, a verifier's own walks."""
 
 
 class _Memory:
@@ -81,7 +82,7 @@ class _Memory:
         hardware = surroundings.hardware
         key = (id(hardware), surroundings.generation, surroundings.grid, splits)
         found = _MEMORIES.get(key)
-        if found is None or found.hardware is not hardware or len(found.known) > _MOST_KNOWN:
+        if found is None or found.hardware is not hardware or max(len(found.known), len(found.walks)) > _MOST_KNOWN:
             if len(_MEMORIES) >= _MOST_MEMORIES:
                 _MEMORIES.clear()
             found = _MEMORIES[key] = cls(hardware)
@@ -89,7 +90,6 @@ class _Memory:
 
 
 _MEMORIES: dict[object, _Memory] = {}
-_MOST_MEMORIES = 16
 
 
 class Verifier:
@@ -169,7 +169,8 @@ class Verifier:
         walked = self._memory.walks.get(pattern)
         if walked is None:
             walked = self._memory.walks[pattern] = _Walked.of(pattern)
-        self._walks[id(pattern)] = (pattern, walked)
+        if len(self._walks) < _MOST_WALKS:
+            self._walks[id(pattern)] = (pattern, walked)
         return walked
 
     def _kind(self, at: int, tensor: Tensor) -> _Kind:

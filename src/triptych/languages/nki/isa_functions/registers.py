@@ -38,11 +38,13 @@ def _element(value: object, what: str) -> NkiTensor:
     return value
 
 
-def register_alloc(x: int | None = None) -> VirtualRegister:
-    """A new virtual register of 32 bits, with a value or, for None, without."""
+def register_alloc(x: int | NkiTensor | None = None) -> VirtualRegister:
+    """A new virtual register of 32 bits, with a value, the one integer of a tensor or, for None, without."""
     tracer = _tracer("register_alloc")
     made = tracer.register()
-    if x is not None:
+    if isinstance(x, NkiTensor):
+        register_load(made, x)
+    elif x is not None:
         register_move(made, x)
     return made
 

@@ -80,10 +80,12 @@ def nki_dtype(kind: object) -> Dtype:
     Raises:
         NkiError: for a type that no NeuronCore has (float64, int64, complex …).
     """
-    if isinstance(kind, np.dtype):
-        known = _KNOWN.get(cast("object", kind))
-        if known is not None:
-            return known
+    try:
+        known = _KNOWN.get(kind)
+    except TypeError:  # a list, say
+        known = None
+    if known is not None:
+        return known
     if isinstance(kind, str) and kind in _BY_NAME:
         return _BY_NAME[kind]
     return _of_type(kind) if isinstance(kind, type) else _of_another(cast("object", kind))

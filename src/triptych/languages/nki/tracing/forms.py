@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from triptych.neuron.isa import ROWS
-from triptych.neuron.isa.row import Row
+from triptych.neuron.isa.row import OperandRule, Row
 from triptych.neuron.isa.trace import AttributeValue, SharedAttributes, kind_of
 
 _MOST_ATTRIBUTES = 1 << 12
@@ -20,8 +20,8 @@ class Form:
 
     row: Row
     defaults: SharedAttributes
-    has_state: bool
-    """Whether an operand stands for registers of the engine."""
+    states: tuple[OperandRule, ...]
+    """The operands that stand for registers of the engine."""
     known: dict[object, SharedAttributes]
     """The attributes of instructions so far, by what the language gave."""
 
@@ -30,7 +30,7 @@ class Form:
         """That of the row of this name."""
         row = ROWS[operation]
         defaults = SharedAttributes({name: rule.default for name, rule in row.attributes.items()})
-        return cls(row, defaults, any(rule.state or rule.name == "registers" for rule in row.operands), {})
+        return cls(row, defaults, tuple(rule for rule in row.operands if rule.state or rule.name == "registers"), {})
 
     def filled(self, given: Mapping[str, AttributeValue] | None) -> Mapping[str, AttributeValue]:
         """All attributes of an instruction: those that are given, and the others by default."""

@@ -292,6 +292,8 @@ class TensorViews(ABC):
         if dtype is not None and nki_dtype(dtype) != self.dtype:
             kind = nki_dtype(dtype)
             tensor, base = self._reinterpreted(kind)
+        if self.on_chip:
+            steps = _by_partitions(base, steps)
         moved = View(tensor, base.offset + first, shape, steps, 0 if self.on_chip else None)
         index = scalar_offset if vector_offset is None else vector_offset
         if index is None:
@@ -381,6 +383,17 @@ class TensorViews(ABC):
         return tensor, replace(
             view, tensor=tensor, offset=view.offset * old // new, shape=shape, steps=steps, ranges=()
         )
+
+
+def _by_partitions(view: View, steps: tuple[int, ...]) -> tuple[int, ...]:
+    """An access pattern's steps on a part of a tile: a first step over all its elements leads to the next partition.
+
+    So counts AWS's library, from the shape of the part. Of a whole tile it is the step of its partitions in any case.
+    """
+    sizes, free = view.shape[1:], prod(view.shape[1:])
+    if view.partition_axis != 0 or steps[0] != free or reshaped_steps(sizes, view.steps[1:], (free,)) != (1,):
+        return steps
+    return (view.steps[0], *steps[1:])
 
 
 def whole_region(view: View) -> Region:

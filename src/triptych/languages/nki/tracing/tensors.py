@@ -219,7 +219,7 @@ class NkiTensor(TileOperators, TensorViews):
         tracer = self.tracer
         keys: Sequence[Any] = key if key.__class__ is tuple else (key,)
         if view.dynamic is None and not view.ranges and view.tensor not in tracer.accumulated:
-            found = sliced(view, keys)
+            found = None if keys and type(keys[0]) is IndexTile else sliced(view, keys)
             if found is None and (found := tiled(view, keys)) is not None:
                 tracer.note_legacy("index tiles (nl.arange, nl.mgrid)")
             if found is not None:

@@ -209,8 +209,8 @@ class Tracer(Declarations):
             else:
                 regions[name] = operand = float(operand)
                 seen.append(operand)
-        if form.has_state:
-            self._add_state(form.row, chosen, regions, filled, seen)
+        if form.states:
+            self._add_state(form, chosen, regions, filled, seen)
         instruction = Instruction(form.row.name, chosen, regions, filled, author_location(_RECORDING))
         known = type(filled) is SharedAttributes and None not in seen
         self._verifier.verify(instruction, tuple(seen) if known else None)
@@ -296,7 +296,7 @@ class Tracer(Declarations):
 
     def _add_state(
         self,
-        row: Row,
+        form: Form,
         engine: Engine,
         regions: dict[str, Operand],
         attributes: Mapping[str, AttributeValue],
@@ -304,11 +304,11 @@ class Tracer(Declarations):
     ) -> None:
         """The engine's registers that the instruction works with, of the lanes that its first tile lies in."""
         command = attributes.get("reduce_cmd")
-        for rule in row.operands:
+        for rule in form.states:
             if rule.state and (rule.name != "registers" or command != "idle" or "reduce_res" in regions):
                 self._check_reset(rule.name, engine, command)
                 lanes = next((one for one in regions.values() if isinstance(one, Region)), None)
-                everywhere = row.name == "set_rng_seed" or lanes is None
+                everywhere = form.row.name == "set_rng_seed" or lanes is None
                 regions[rule.name] = state = self.state(rule.name, engine, None if everywhere else lanes)
                 seen += (rule.name, self._verifier.place(state))
             elif rule.name == "registers" and engine is Engine.VECTOR:
