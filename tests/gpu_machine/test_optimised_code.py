@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -89,10 +88,9 @@ def test_optimised_code_takes_over_in_the_middle_of_a_launch(ptx: str, monkeypat
     monkeypatch.setattr(kernel_module, "OPTIMISE_S", 0.0)
     found = _run(ptx, STEPS, "hot")
     kernel = _kernel(ptx)
-    deadline = monotonic() + 60
-    while not (kernel.code("converged").optimised and kernel.code("masked").optimised):
-        assert monotonic() < deadline
-        sleep(0.01)
+    _run(ptx, 3, "hot")  # a form that was needed only at the launch's end
+    assert kernel.code("converged").optimised
+    assert kernel.code("masked").optimised
     _require_same_as_first_code(ptx, STEPS, found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from triptych.core.counters import Counters, Provenance
 from triptych.execution.profile import Profile
@@ -113,3 +114,23 @@ def test_counters_repeat_exactly(trn2: Profile) -> None:
         add(a, a)
     first, second = trn2.launches
     assert first.record == second.record
+
+
+@pytest.mark.parametrize(("partitions", "count", "taken"), [(32, 1, 256), (32, 4, 256), (64, 1, 256), (64, 4, 512)])
+def test_tiles_of_few_partitions_take_no_less_than_one_of_them(
+    trn2: Profile, partitions: int, count: int, taken: int
+) -> None:
+    """64 numbers in each partition are 256 bytes, whatever lies beside them."""
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> object:
+        out = nl.ndarray((count, *a.shape), dtype=a.dtype, buffer=nl.shared_hbm)
+        tiles = [nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf) for _ in range(count)]
+        for tile in tiles:
+            nisa.dma_copy(tile, a)
+        for at, tile in enumerate(tiles):
+            nisa.dma_copy(out[at], tile)
+        return out
+
+    kernel(np.zeros((partitions, 64), np.float32))
+    assert trn2.launches[0].counters.value("sbuf.peak_bytes") == taken

@@ -353,11 +353,19 @@ def test_kernels_inside_kernels_of_import_nki(trn2: Profile) -> None:
     def over_a_grid(a: NkiTensor) -> object:
         return outer[2](a)
 
+    @nki.jit
+    def without_out(a: NkiTensor) -> object:
+        return doubled(a)  # pyright: ignore[reportCallIssue]  # what is tested
+
     a = random(8, 8)
     assert np.array_equal(outer(a), a + a)
     assert [one.kernel for one in trn2.launches] == ["outer"]
     with pytest.raises(NkiError, match="kernel outer is called with a grid inside another kernel"):
         over_a_grid(a)
+    with pytest.raises(ArgumentError, match=r"doubled: missing a required .*argument: 'out'") as caught:
+        without_out(a)
+    assert caught.value.where is not None
+    assert caught.value.where.file == __file__
 
 
 def test_outside_of_a_kernel() -> None:

@@ -305,6 +305,14 @@ def test_an_access_pattern_counts_partitions_from_the_part_of_a_tile_that_it_is_
     same(run(body, [a], ((16, 3), F32))[0], a[:, 6:9])
 
 
+def test_an_offset_counts_partitions_as_the_first_step_does() -> None:
+    def body(out: NkiTensor, a: NkiTensor) -> None:
+        nisa.tensor_copy(out, a[:, 4:10].ap([[6, 32], [1, 3]], offset=32 * 6 + 2))
+
+    a = random(64, 10)
+    same(run(body, [a], ((32, 3), F32))[0], a[32:, 6:9])
+
+
 def test_an_access_pattern_of_a_part_of_a_tile_may_count_from_the_whole() -> None:
     def body(out: NkiTensor, a: NkiTensor) -> None:
         nisa.tensor_copy(out, a[:, 4:10].ap([[10, 16], [1, 3]], offset=2))

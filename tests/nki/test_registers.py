@@ -422,6 +422,22 @@ def test_a_static_index_into_a_dynamic_slice_stays_inside() -> None:
         run(body, [random(16, 32), np.array([[29]], I32)], ((16, 4), F32))
 
 
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("place", [29, 30, 31])
+def test_a_scalar_offset_does_not_lead_into_the_next_partition(place: int, written: bool) -> None:
+    """Of 16 partitions of 32 elements: the 4 elements from 29 on would end in the partition behind."""
+
+    def body(out: NkiTensor, a: NkiTensor, at: NkiTensor) -> None:
+        other = filled(8, 4)
+        moved = a.ap([[32, 8], [1, 4]], scalar_offset=at, indirect_dim=1)
+        nisa.tensor_copy(moved if written else other, other if written else moved)
+        nisa.tensor_copy(out, a[0:8, 28:32])
+
+    inputs = [random(16, 32), np.array([[place]], I32)]
+    with pytest.raises(MemoryFault, match=f"the index {place}, .* moves the access beyond the 32 elements of a part"):
+        run(body, inputs, ((8, 4), F32))
+
+
 def test_an_index_that_nobody_wrote_is_a_finding() -> None:
     def body(out: NkiTensor, a: NkiTensor) -> None:
         nisa.tensor_copy(out, a[:, nl.ds(nisa.register_alloc(), 4)])

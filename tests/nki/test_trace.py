@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from triptych.core.counters import Provenance
 from triptych.core.dtypes import dtype_of
-from triptych.core.errors import ArgumentError, LaunchError, MemoryFault, NkiError, PlanError, TriptychError
+from triptych.core.errors import (
+    ArgumentError,
+    LaunchError,
+    MemoryFault,
+    NkiError,
+    NkiLimitError,
+    PlanError,
+    TriptychError,
+)
 from triptych.core.handles import AddressSpace, Handle, Storage, contiguous_strides
 from triptych.core.launches import Observed
 from triptych.core.plan import Launch, Program, Scalar
@@ -211,9 +219,31 @@ def _huge_number(document: dict[str, Any]) -> None:
     next(one for one in document["programs"][0] if one[0] == "activation")[2]["scale"] = 1 << 2000
 
 
+def _wide(document: dict[str, Any]) -> None:
+    """A tile of 32 partitions with more bytes in each than there are: others may lie beside it, none below."""
+    _added(free=60_000)(document)
+    region = {"tensor": len(document["tensors"]) - 1, "offset": 0, "pattern": [[60_000, 32], [1, 16]]}
+    document["programs"][0].append(["memset", "vector", {"dst": region, "value": 0.0}, {}, [0, 1]])
+
+
+def _added(**changes: Any) -> Callable[[dict[str, Any]], None]:  # noqa: ANN401  # columns of a tensor
+    """Damage by a tile [32, 16] of SBUF, changed, that nothing names."""
+    tile = {"name": "added", "space": "sbuf", "dtype": "f32", "partitions": 32, "free": 16, "shape": [32, 16]}
+
+    def damage(document: dict[str, Any]) -> None:
+        document["tensors"].append(tile | changes)
+
+    return damage
+
+
 @pytest.mark.parametrize(
     ("damage", "error", "message"),
     [
+        (_added(blocks=0), PlanError, "has 0 tiles of 16 elements together"),
+        (_added(blocks=3), PlanError, "has 3 tiles of 16 elements together"),
+        (_added(start=-32), PlanError, "at the partitions -32 to -1"),
+        (_added(start=128), PlanError, "at the partitions 128 to 159"),
+        (_wide, NkiLimitError, "take 240000 bytes of each SBUF partition"),
         (_drop, PlanError, "a damaged Neuron trace"),
         (_schema, PlanError, "schema 'other'"),
         (_generation, PlanError, "generation 'beta2'; there are beta1, current"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from _thread import start_new_thread
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
@@ -136,7 +136,13 @@ def _wait(
     finished: SimpleQueue[Worker], workers: list[Worker], state: LaunchState, kernel: Kernel, report: Report
 ) -> None:
     """Until each worker has finished. Code that has become hot meanwhile is optimised beside them, and taken then."""
-    left, pause, optimising, since = len(workers), _FIRST_POLL_S, False, perf_counter()
+    left, pause, since = len(workers), _FIRST_POLL_S, perf_counter()
+    optimising, started = allocate_lock(), False
+
+    def optimise() -> None:
+        kernel.optimise()
+        optimising.release()
+
     while left:
         try:
             finished.get(timeout=pause)
@@ -148,11 +154,12 @@ def _wait(
         if not any(worker.waits_for_code for worker in workers):
             kernel.seconds += now - since
         since = now
-        if optimising:
+        if started:
             _take_code(kernel, workers)
-        elif left and kernel.is_hot:
-            optimising = True
-            unawaited(kernel.optimise)
+        # Again for a form that was needed only while others were optimised.
+        if left and kernel.is_hot and optimising.acquire(blocking=False):
+            started = True
+            unawaited(optimise)
 
 
 def _take_code(kernel: Kernel, workers: Sequence[Worker]) -> None:

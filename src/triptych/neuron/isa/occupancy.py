@@ -135,6 +135,10 @@ def peak_of(tiles: Tiles, tensors: Sequence[Tensor]) -> Peak:
         total += arriving[index]
         if total > most:
             most, at = total, index
+    largest = max(tiles.first, key=lambda part: block_bytes(tensors[part[0]]), default=None)
+    alone = 0 if largest is None else block_bytes(tensors[largest[0]])
+    if largest is not None and STRIPS * alone > most:  # a tile is not spread over quadrants that it has no rows in
+        most, at = STRIPS * alone, tiles.first[largest]
     live = (part for part, index in tiles.first.items() if index <= at <= tiles.last[part])
     return Peak(-(-most // STRIPS), at, tuple(live))
 

@@ -163,6 +163,7 @@ def _check_tensors(trace: Trace, limits: Hardware) -> None:
             _check_alias(tensor, trace.tensors)
         if not 1 <= tensor.partitions <= partitions or tensor.free < 1:
             raise PlanError(f"tensor `{tensor.name}` has {tensor.partitions} partitions of {tensor.free} elements")
+        _check_tiles(tensor, limits)
     bound = frozenset(trace.arguments)
     scratch = [
         tensor
@@ -177,6 +178,18 @@ def _check_tensors(trace: Trace, limits: Hardware) -> None:
             raise PlanError(f"argument {index} of the trace is no tensor in HBM")
         if len(trace.tensors[index].strides) != len(trace.tensors[index].shape):
             raise PlanError(f"argument {index} of the trace has not as many strides as axes")
+
+
+def _check_tiles(tensor: Tensor, limits: Hardware) -> None:
+    """Each tile of a tensor on chip lies within the partitions of its memory."""
+    if not tensor.space.on_chip or tensor.alias is not None:
+        return
+    last = tensor.start + tensor.partitions
+    if tensor.start < 0 or last > limits.partitions or tensor.blocks < 1 or tensor.free % tensor.blocks:
+        raise PlanError(
+            f"tensor `{tensor.name}` has {tensor.blocks} tiles of {tensor.free} elements together, at the partitions "
+            f"{tensor.start} to {last - 1}"
+        )
 
 
 def _check_alias(tensor: Tensor, tensors: Sequence[Tensor]) -> None:

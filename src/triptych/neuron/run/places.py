@@ -23,7 +23,7 @@ def place_of(
     """The elements of a region whose dynamic indices have the values `indices`.
 
     Raises:
-        MemoryFault: for an index outside of the tensor, unless such are to be left out.
+        MemoryFault: for an index that leads outside of the tensor, or on chip of a partition, unless such are left out.
     """
     dynamic = region.dynamic
     assert dynamic is not None
@@ -31,23 +31,44 @@ def place_of(
     offsets = _OFFSETS[dynamic.kind](region, dynamic, indices, instruction)
     reach = np.broadcast_to(_spread(inside, dynamic, region, instruction), region.shape)
     reach = reach & (offsets >= 0) & (offsets < tensor.size)
+    if tensor.space.on_chip:
+        reach &= offsets // tensor.free == _column(_starts(region) // tensor.free, region)
     if reach.all():
         if dynamic.kind is Indexing.SCALAR:
             moved = region.offset + dynamic.step * int(indices.reshape(-1)[0])
             return replace(region, offset=moved, dynamic=None)
         return Scattered(offsets)
     if not dynamic.skip:
-        wrong = indices[~inside] if not inside.all() else indices
         access = "store" if stores else "load"
         raise MemoryFault(
-            f"Out-of-bound access for tensor `{tensor.name}`: the index {int(wrong.reshape(-1)[0])}, known only when "
-            f"the kernel runs, is outside of 0 to {dynamic.extent - 1}",
+            f"Out-of-bound access for tensor `{tensor.name}`: {_wrong(inside, reach, dynamic, indices, tensor)}",
             where=instruction.where,
             hint="check the indices, or let oob_mode=nisa.oob_mode.skip leave out what they name",
             kernel=kernel,
             memory=MemoryAccess(access, tensor.space.value, allocation=tensor.name),
         )
     return Scattered(np.where(reach, offsets, 0), reach)
+
+
+def _wrong(
+    inside: NDArray[np.bool_], reach: NDArray[np.bool_], dynamic: Dynamic, indices: Indices, tensor: Tensor
+) -> str:
+    """Which index is wrong, and why: it is outside of its axis, or leads where the access pattern then leaves."""
+    if not inside.all():
+        return (
+            f"the index {int(indices[~inside][0])}, known only when the kernel runs, is outside of 0 to "
+            f"{dynamic.extent - 1}"
+        )
+    lines = reach.reshape(len(reach), -1).all(axis=1)
+    at = int(np.argmin(lines)) if dynamic.kind is Indexing.ROWS else 0
+    left = f"the {tensor.free} elements of a partition" if tensor.space.on_chip else f"its {tensor.size} elements"
+    named = "an index" if dynamic.kind is Indexing.COLUMNS else f"the index {int(indices.reshape(-1)[at])}"
+    return f"{named}, known only when the kernel runs, moves the access beyond {left}"
+
+
+def _starts(region: Region) -> NDArray[np.int64]:
+    """The offsets along the first axis of a region that no index has moved."""
+    return region.offset + region.pattern[0][0] * np.arange(region.pattern[0][1], dtype=np.int64)
 
 
 def _axes(region: Region, first: int) -> Indices:

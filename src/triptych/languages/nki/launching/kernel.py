@@ -162,19 +162,25 @@ class Kernel:
             )
         if self.grid != (1,):
             raise refuse(f"kernel {self.name} is called with a grid inside another kernel")
-        return self.function(*args, **kwargs)
+        bound = self._bound(args, kwargs)
+        return self.function(*bound.args, **bound.kwargs)
 
     @functools.cached_property
     def _signature(self) -> inspect.Signature:
         return inspect.signature(self.function)
 
-    def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
-        """The arguments by name, arrays that the kernel only reads packed."""
+    def _bound(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
+        """The arguments by name, those that are left away too."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentError(f"{self.name}: {error}", where=author_location()) from None
         bound.apply_defaults()
+        return bound
+
+    def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
+        """The same, arrays that the kernel only reads packed."""
+        bound = self._bound(args, kwargs)
         return _exchanged(bound, lambda name, value: value if self._writes(name) else _packed(value))
 
     def _check_signature(self, bound: inspect.BoundArguments) -> None:

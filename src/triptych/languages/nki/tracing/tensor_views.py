@@ -293,7 +293,7 @@ class TensorViews(ABC):
             kind = nki_dtype(dtype)
             tensor, base = self._reinterpreted(kind)
         if self.on_chip:
-            steps = _by_partitions(base, steps)
+            first, steps = _by_partitions(base, first, steps)
         moved = View(tensor, base.offset + first, shape, steps, 0 if self.on_chip else None)
         index = scalar_offset if vector_offset is None else vector_offset
         if index is None:
@@ -385,15 +385,16 @@ class TensorViews(ABC):
         )
 
 
-def _by_partitions(view: View, steps: tuple[int, ...]) -> tuple[int, ...]:
-    """An access pattern's steps on a part of a tile: a first step over all its elements leads to the next partition.
+def _by_partitions(view: View, first: int, steps: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    """An access pattern's offset and steps on a part of a tile: all its free elements on is its next partition.
 
-    So counts AWS's library, from the shape of the part. Of a whole tile it is the step of its partitions in any case.
+    So counts AWS's library, from the shape of the part; a first step of another size counts from the whole tile.
     """
     sizes, free = view.shape[1:], prod(view.shape[1:])
     if view.partition_axis != 0 or steps[0] != free or reshaped_steps(sizes, view.steps[1:], (free,)) != (1,):
-        return steps
-    return (view.steps[0], *steps[1:])
+        return first, steps
+    partition, element = divmod(first, free)
+    return partition * view.steps[0] + element, (view.steps[0], *steps[1:])
 
 
 def whole_region(view: View) -> Region:
