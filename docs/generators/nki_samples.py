@@ -22,7 +22,8 @@ the test wants that. A file that does not load counts as one test. Nothing of th
 references and the bounds that they bring. Of each test function that compares a kernel with a reference it takes the
 case with the least product of whole-number parameters, for {target}, or for trn3 where only that has one. Left out are
 cases that are to be refused, and the long lists of models' shapes (`*_model_config.py`).
-They ran on 16 cores, with 400 s a case; two again, after an error that they showed here, or with more time.
+Ten of the library's files that cannot run as they were published are mended first (`REPAIRS`). The cases ran on 16
+cores, with 400 s each; two again, after an error of triptych's that one showed, and with more time.
 
 """
 _LIBRARY = "nki-library "
