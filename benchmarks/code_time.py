@@ -17,9 +17,9 @@ from harness import FOLDER, BenchmarkError, Figure, Peer, at_most, probe
 from launches import TARGET
 from launches import kernel as own_kernel
 from triptych.core.gpu_targets import target_of_ptx
-from triptych.gpu.lower.engine import load_units
 from triptych.gpu.run.kernel import kernel_of
 from triptych.languages.triton.internals import assembler
+from triptych.native.engine import load_units
 
 MEDIAN_TARGET = 1.5e-3
 """CPU seconds of an instruction. Of kernels of few instructions and many branches it may be more."""

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from one_kernel import run_kernel, tile
+from systolic import systolic
 
 from triptych.languages.nki import isa as nisa
 from triptych.languages.nki import language as nl
@@ -29,7 +30,7 @@ def _steps(seed: int) -> list[tuple[slice, slice, bool | None]]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_parts(seed: int) -> None:
-    """The sum of a product in float64, rounded to float32, and added there in float32."""
+    """A product's own sum is complete when it is added there, in float32."""
     random = np.random.default_rng(100 + seed)
     a = random.standard_normal((DEPTH, ROWS)).astype(ml_dtypes.bfloat16)
     b = random.standard_normal((DEPTH, COLUMNS)).astype(ml_dtypes.bfloat16)
@@ -46,7 +47,7 @@ def test_parts(seed: int) -> None:
     expected = np.zeros((ROWS, COLUMNS), np.float32)
     begun = np.zeros((ROWS, COLUMNS), np.bool_)
     for rows, columns, adds in steps:
-        product = (a[:, rows].astype(np.float64).T @ b[:, columns].astype(np.float64)).astype(np.float32)
+        product = systolic(a[:, rows], b[:, columns])
         old = expected[rows, columns]
         adding = begun[rows, columns] if adds is None else np.full(old.shape, adds)
         expected[rows, columns] = np.where(adding, old + product, product)

@@ -9,11 +9,11 @@ from functools import partial
 from llvmlite import ir
 
 from triptych.gpu.lower.analysis.kernel import KernelAnalysis
-from triptych.gpu.lower.engine import Unit, is_kept, load_units
 from triptych.gpu.lower.kernel_code.body import LONG, KernelForm
 from triptych.gpu.lower.kernel_code.converged import ConvergedForm
 from triptych.gpu.lower.kernel_code.masked import MaskedForm
 from triptych.gpu.lower.scheduling.scheduler import RUN
+from triptych.native.engine import Unit, is_kept, load_units
 
 FORMS: Mapping[str, type[KernelForm]] = {"converged": ConvergedForm, "masked": MaskedForm}
 LEVELS = {"converged": ((500, 2), (800, 1)), "masked": ((500, 1),)}

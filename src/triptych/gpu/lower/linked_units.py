@@ -19,7 +19,6 @@ from triptych.gpu.isa.types import packed_element
 from triptych.gpu.lower.asynchronous.bulk_copies import build_bulk, bulk_name
 from triptych.gpu.lower.asynchronous.mbarrier_changes import change_unit, completion_units
 from triptych.gpu.lower.asynchronous.tensor_copies import build_tensor_copy, tensor_copy_name
-from triptych.gpu.lower.engine import Unit, load_units
 from triptych.gpu.lower.memory import (
     BY_SIZE,
     BYTEWISE,
@@ -62,6 +61,7 @@ from triptych.gpu.lower.tensor.products import (
 from triptych.gpu.lower.tensor.wgmma import build_group, group_name
 from triptych.gpu.lower.watching.layout import watched_name
 from triptych.gpu.lower.watching.unit import BULK_WATCHING, WATCHING
+from triptych.native.engine import Unit, load_units
 
 _ALWAYS = (
     Unit("services", (FAULT, MISUSE, RESOLVE, REFUEL, SPEND), build_services, level=0),

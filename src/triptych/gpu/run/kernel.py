@@ -22,14 +22,14 @@ from triptych.gpu.isa.spaces import Holder
 from triptych.gpu.isa.tensor.numerics import FAST
 from triptych.gpu.lower.analysis.kernel import KernelAnalysis, analyse
 from triptych.gpu.lower.analysis.variable_layout import VariableLayout
-from triptych.gpu.lower.cache_digest import cache_digest
 from triptych.gpu.lower.compile_kernel import FormSource, KernelCode
-from triptych.gpu.lower.engine import Unit
 from triptych.gpu.lower.linked_units import units_for
 from triptych.gpu.lower.records import CountLayout
 from triptych.gpu.run.counting_plan import CountingPlan, plan_counting
 from triptych.gpu.run.module import GpuModule, load
 from triptych.gpu.syntax.ast import Instruction
+from triptych.native.cache_digest import cache_digest
+from triptych.native.engine import Unit
 
 OPTIMISE_S = 2e-3
 """What optimising a PTX instruction's code takes at most, in seconds (1.2 ms on a 2.45 GHz EPYC, measured)."""

@@ -12,11 +12,11 @@ from triptych.core.collection import uncollected
 from triptych.core.forks import LazyProperty
 from triptych.gpu.flow import code_addresses, reachable_functions
 from triptych.gpu.lower.analysis.variable_layout import lay_out_shared
-from triptych.gpu.lower.cache_digest import cache_digest
 from triptych.gpu.syntax import parse_lazily
 from triptych.gpu.syntax.ast import Function, Module, Variable
 from triptych.gpu.syntax.lazy_functions import headers_of
 from triptych.gpu.syntax.variables import size_of
+from triptych.native.cache_digest import cache_digest
 
 
 @dataclass(frozen=True, slots=True)

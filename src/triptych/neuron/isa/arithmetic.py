@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triptych.neuron.isa import compiled
 from triptych.neuron.isa.alu import ALU, AluKind
 from triptych.neuron.isa.casts import widen
 from triptych.neuron.isa.row import FloatingWork, Subject
@@ -40,6 +41,8 @@ def reduce_in_order(name: str, rows: NDArray[Any]) -> NDArray[Any]:
         rows = widen(rows)
     if name in ("maximum", "minimum"):
         return _UFUNCS[name].reduce(rows, axis=-1)
+    if name in ("add", "multiply") and rows.ndim == 2 and rows.size >= compiled.WORTHWHILE:
+        return compiled.reduce_rows(name, rows)
     if name in _UFUNCS:
         return _UFUNCS[name].accumulate(rows, axis=-1)[..., -1]
     result = rows[..., 0]

@@ -8,12 +8,12 @@ from llvmlite import ir
 
 from triptych.gpu.isa.asynchronous.mbarrier_object import OPERATIONS, TRANSACT
 from triptych.gpu.lower.asynchronous.mbarrier import CHANGED, COMPLETE, build_complete, change_name
-from triptych.gpu.lower.engine import Unit
 from triptych.gpu.lower.primitives.emitter import I64, POINTER, constant, start_function
 from triptych.gpu.lower.primitives.machine import LlvmMachine
 from triptych.gpu.lower.primitives.values import Value
 from triptych.gpu.lower.records import MBARRIER_FAULTS
 from triptych.gpu.lower.watching.layout import watched_name
+from triptych.native.engine import Unit
 
 
 def change_unit(operation: str) -> Unit:

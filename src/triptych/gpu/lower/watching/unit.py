@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from triptych.gpu.lower.engine import Unit
 from triptych.gpu.lower.watching.accesses import ACCESS, GENERIC_ACCESS, RANGE, RUN, build_accesses
 from triptych.gpu.lower.watching.bulk import LAND, TAKE, build_bulk_watching
 from triptych.gpu.lower.watching.completion import build_completion
@@ -21,6 +20,7 @@ from triptych.gpu.lower.watching.layout import watch
 from triptych.gpu.lower.watching.mbarriers import OBSERVE, build_mbarriers
 from triptych.gpu.lower.watching.products import AWAIT_PRODUCTS, COMMIT_PRODUCTS, MATRIX, build_products
 from triptych.gpu.lower.watching.reads import DROP, build_reads
+from triptych.native.engine import Unit
 
 _SYMBOLS = (
     ACCESS, GENERIC_ACCESS, RUN, RANGE, DROP, COPY, TRACK, OBSERVE, MATRIX, COMMIT_PRODUCTS, AWAIT_PRODUCTS,

@@ -49,7 +49,7 @@ def _same_count(subject: Subject) -> None:
 def dma_copy(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst = src, elements in order; dtypes that differ are converted through float32."""
     del attributes
-    return {"dst": operands["src"].reshape(-1)}
+    return {"dst": operands["src"]}
 
 
 TRANSPOSITIONS = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}

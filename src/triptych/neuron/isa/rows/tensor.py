@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from triptych.neuron.isa import compiled
 from triptych.neuron.isa.hardware import Engine
 from triptych.neuron.isa.row import (
     PSUM,
@@ -208,17 +209,16 @@ def _permuted(operands: Values) -> NDArray[Any]:
 def nc_matmul(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst[M, N] (+)= stationary[K, M].T @ moving[K, N], over at most 128 products an element.
 
-    The sum of one instruction is formed in float64 and rounded once to float32, so that it does not depend on an
-    order of addition; products of 16-bit and 8-bit floats are exact, as they are in the hardware.
+    Products are exact and sums float32, as in the hardware; an element's sum begins with the first partition and adds
+    one after the other, as a column of a systolic array does (AWS does not publish the order).
     """
     if attributes["is_transpose"]:
         return {"dst": _permuted(operands)}
-    stationary = operands.flat("stationary").astype(np.float64)
-    moving = operands.flat("moving").astype(np.float64)
+    stationary, moving = operands.flat("stationary"), operands.flat("moving")
     if attributes["double_row"]:
         rows = stationary.shape[0] * 2
         stationary, moving = stationary.reshape(rows, -1), moving.reshape(rows, -1)
-    return {"dst": (stationary.T @ moving).astype(np.float32)}
+    return {"dst": compiled.multiply(stationary, moving)}
 
 
 def _transposed_shape(subject: Subject) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 from triptych.core.cache import cache as disk_cache
 from triptych.core.cache import key_of
 
-_PACKAGE = Path(__file__).parents[2]
-_FOLDERS = ("core", "gpu")
+_PACKAGE = Path(__file__).parents[1]
+_FOLDERS = ("core", "native", "gpu")
 """Where the code is that makes what is cached, and the classes that are pickled there."""
 
 SETTLED_NS = 2_000_000_000

@@ -10,8 +10,8 @@ from llvmlite import ir
 
 from triptych.gpu.isa.spaces import GLOBAL, SHARED, Space
 from triptych.gpu.lower.memory import build_admission
-from triptych.gpu.lower.object_code import generate
 from triptych.gpu.lower.scheduling.barriers import build_barriers
+from triptych.native.object_code import generate
 
 THREADS, ROUNDS = 3, 1
 

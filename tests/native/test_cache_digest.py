@@ -11,8 +11,8 @@ import pytest
 
 import triptych as tt
 from triptych.core.cache import cache
-from triptych.gpu.lower import cache_digest
-from triptych.gpu.lower.cache_digest import sources_digest
+from triptych.native import cache_digest
+from triptych.native.cache_digest import sources_digest
 
 FOLDERS = ("core", "gpu")
 

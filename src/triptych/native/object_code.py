@@ -9,7 +9,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 from llvmlite import ir, utils
 
-from triptych.gpu.lower.cache_digest import processor
+from triptych.native.cache_digest import processor
 
 _OBJECT = 1
 """An object file, where 0 stands for assembly text."""

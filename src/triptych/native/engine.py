@@ -14,8 +14,8 @@ from triptych.core.cache import Cache, key_of
 from triptych.core.cache import cache as disk_cache
 from triptych.core.forks import library_lock
 from triptych.core.undisturbed import beside
-from triptych.gpu.lower.cache_digest import cache_digest
-from triptych.gpu.lower.object_code import generate, linking_machine
+from triptych.native.cache_digest import cache_digest
+from triptych.native.object_code import generate, linking_machine
 
 OWN_SYMBOLS = "triptych."
 """How the functions are called that units make for each other; the rest are LLVM's and the C library's."""

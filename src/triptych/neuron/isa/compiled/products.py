@@ -1,0 +1,198 @@
+"""Products of matrices as the PE array forms them: a sum goes down a column, each row adds its product, in float32.
+
+dst[m, n] = fma(a[K-1, m], b[K-1, n], … fma(a[1, m], b[1, n], fma(a[0, m], b[0, n], 0))): products are exact, sums are
+rounded. The order is that of the rows, so that results do not depend on the machine that this runs on.
+
+Both operands are packed into panels: `HEIGHT` columns of a, `WIDTH` columns of b, row after row, the last panel filled
+up with zeros. The sums of two panels are in registers together. Of b one panel is packed at a time, which stays in the
+first cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from llvmlite import ir
+
+from triptych.neuron.isa.compiled.loops import (
+    FLOAT,
+    I64,
+    POINTER,
+    element,
+    function,
+    fused,
+    loop,
+    splat,
+    vector_of,
+    whole,
+)
+
+HEIGHT, WIDTH = 4, 16
+"""Columns of a and of b in a panel: their sums fill 8 registers of 8 lanes. An addition takes a core four cycles, and
+two begin in each."""
+DTYPES: Mapping[str, tuple[ir.Type, int]] = {"float32": (FLOAT, 4), "bfloat16": (ir.IntType(16), 2)}
+"""What an element is loaded as, and its bytes, by the dtypes that are packed as they are."""
+
+_LANES = 8
+_ACROSS = WIDTH // _LANES
+_I32 = ir.IntType(32)
+_UPPER_HALF = 16
+"""A bfloat16 is the upper half of a float32."""
+
+
+NAMES = {dtype: f"triptych.neuron.multiply.{dtype}" for dtype in DTYPES}
+"""The function that multiplies operands of a dtype."""
+
+
+def scratch_elements(rows: int, columns: int) -> int:
+    """The float32 that the panels of a [rows, columns] and one of b take."""
+    return rows * (-(-columns // HEIGHT) * HEIGHT + WIDTH)
+
+
+def build() -> ir.Module:
+    """`multiply(a, b, to, scratch, rows, columns of a, of b, step of a, of b)` of each dtype.
+
+    Rows begin a step of elements apart. The result has as many rows and columns as all panels have.
+    """
+    module = ir.Module("triptych.neuron.products")
+    for dtype, name in NAMES.items():
+        _build_multiply(module, dtype, name)
+    return module
+
+
+def _load(builder: ir.IRBuilder, dtype: str, base: ir.Value, index: ir.Value, lanes: int) -> ir.Value:
+    """So many neighbours as float32."""
+    kind, size = DTYPES[dtype]
+    value = builder.load(element(builder, base, index, kind), typ=vector_of(kind, lanes), align=size)
+    if kind is FLOAT:
+        return value
+    wide = vector_of(_I32, lanes)
+    return builder.bitcast(builder.shl(builder.zext(value, wide), splat(wide, _UPPER_HALF)), vector_of(FLOAT, lanes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """An operand: its first element, its columns, and the elements from row to row."""
+
+    begin: ir.Value
+    columns: ir.Value
+    step: ir.Value
+
+    def panels(self, builder: ir.IRBuilder, width: int) -> ir.Value:
+        """How many of so many columns there are, the last filled up."""
+        return builder.udiv(builder.add(self.columns, whole(width - 1)), whole(width))
+
+
+def _build_pack(module: ir.Module, dtype: str, width: int) -> ir.Function:
+    """`pack(from, to, rows, columns, step)`: one panel, of whose columns so many are left in the matrix."""
+    name = f"triptych.neuron.pack.{dtype}.{width}"
+    builder, (source, target, rows, columns, step) = function(module, name, (POINTER, POINTER, *[I64] * 3))
+
+    def place(row: ir.Value, column: ir.Value) -> tuple[ir.Value, ir.Value]:
+        return builder.add(builder.mul(row, step), column), builder.add(builder.mul(row, whole(width)), column)
+
+    def store(value: ir.Value, at: ir.Value) -> None:
+        builder.store(value, element(builder, target, at, FLOAT), align=4)
+
+    def whole_row(row: ir.Value, carried: object) -> tuple[()]:
+        del carried
+        begin, to = place(row, whole(0))
+        store(_load(builder, dtype, source, begin, width), to)
+        return ()
+
+    def part_of_row(row: ir.Value, carried: object) -> tuple[()]:
+        def there(column: ir.Value, carried: object) -> tuple[()]:
+            begin, to = place(row, column)
+            store(_load(builder, dtype, source, begin, 1), to)
+            return ()
+
+        def missing(column: ir.Value, carried: object) -> tuple[()]:
+            store(splat(FLOAT, 0.0), place(row, column)[1])
+            return ()
+
+        loop(builder, whole(0), columns, 1, (), there)
+        loop(builder, columns, whole(width), 1, (), missing)
+        return ()
+
+    with builder.if_else(builder.icmp_signed(">=", columns, whole(width))) as (enough, part):
+        with enough:
+            loop(builder, whole(0), rows, 1, (), whole_row)
+        with part:
+            loop(builder, whole(0), rows, 1, (), part_of_row)
+    builder.ret_void()
+    return builder.function
+
+
+def _build_multiply(module: ir.Module, dtype: str, name: str) -> None:
+    """All panels of a are packed, then panel by panel of b: it is packed, and multiplied by each of a."""
+    packs = {width: _build_pack(module, dtype, width) for width in (HEIGHT, WIDTH)}
+    builder, arguments = function(module, name, (*[POINTER] * 4, *[I64] * 5))
+    a, b, target, scratch, rows, *sizes = arguments
+    left, right = _Matrix(a, sizes[0], sizes[2]), _Matrix(b, sizes[1], sizes[3])
+    down_count, across_count = left.panels(builder, HEIGHT), right.panels(builder, WIDTH)
+    columns = builder.mul(across_count, whole(WIDTH))
+
+    def panel_of_left(down: ir.Value) -> ir.Value:
+        return element(builder, scratch, builder.mul(builder.mul(down, rows), whole(HEIGHT)), FLOAT)
+
+    def pack(matrix: _Matrix, panel: ir.Value, width: int, to: ir.Value) -> None:
+        first = builder.mul(panel, whole(width))
+        begin = element(builder, matrix.begin, first, DTYPES[dtype][0])
+        builder.call(packs[width], [begin, to, rows, builder.sub(matrix.columns, first), matrix.step])
+
+    def pack_left(down: ir.Value, carried: object) -> tuple[()]:
+        pack(left, down, HEIGHT, panel_of_left(down))
+        return ()
+
+    def across_all(across: ir.Value, carried: object) -> tuple[()]:
+        pack(right, across, WIDTH, panel_of_right)
+
+        def down_all(down: ir.Value, carried: object) -> tuple[()]:
+            sums = _sums(builder, panel_of_left(down), panel_of_right, rows)
+            corner = builder.add(
+                builder.mul(builder.mul(down, whole(HEIGHT)), columns), builder.mul(across, whole(WIDTH))
+            )
+            for (row, part), total in zip(product(range(HEIGHT), range(_ACROSS)), sums, strict=True):
+                place = builder.add(builder.add(corner, builder.mul(whole(row), columns)), whole(part * _LANES))
+                builder.store(total, element(builder, target, place, FLOAT), align=4)
+            return ()
+
+        loop(builder, whole(0), down_count, 1, (), down_all)
+        return ()
+
+    loop(builder, whole(0), down_count, 1, (), pack_left)
+    panel_of_right = panel_of_left(down_count)
+    loop(builder, whole(0), across_count, 1, (), across_all)
+    builder.ret_void()
+
+
+def _sums(builder: ir.IRBuilder, left: ir.Value, right: ir.Value, rows: ir.Value) -> Sequence[ir.Value]:
+    """Of one pair of panels."""
+    vector = ir.VectorType(FLOAT, _LANES)
+
+    def one_row(row: ir.Value, totals: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        right_row, left_row = builder.mul(row, whole(WIDTH)), builder.mul(row, whole(HEIGHT))
+        wide = [
+            builder.load(
+                element(builder, right, builder.add(right_row, whole(part * _LANES)), FLOAT), typ=vector, align=4
+            )
+            for part in range(_ACROSS)
+        ]
+        made: list[ir.Value] = []
+        for at in range(HEIGHT):
+            one = builder.load(element(builder, left, builder.add(left_row, whole(at)), FLOAT), typ=FLOAT, align=4)
+            each = _in_all_lanes(builder, one, vector)
+            made += [
+                fused(builder, "fma", each, part, totals[at * _ACROSS + at_part]) for at_part, part in enumerate(wide)
+            ]
+        return made
+
+    return loop(builder, whole(0), rows, 1, [splat(vector, 0.0)] * (HEIGHT * _ACROSS), one_row)
+
+
+def _in_all_lanes(builder: ir.IRBuilder, value: ir.Value, vector: ir.VectorType) -> ir.Value:
+    undefined, first = ir.Constant(vector, ir.Undefined), ir.Constant(_I32, 0)
+    alone = builder.insert_element(undefined, value, first)
+    return builder.shuffle_vector(alone, undefined, ir.Constant(ir.VectorType(_I32, _LANES), [first] * _LANES))
