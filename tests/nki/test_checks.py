@@ -37,6 +37,27 @@ def test_undefined_data_reaches_an_output(trn2: Profile) -> None:
     assert finding.where.text == "nl.store(out, nl.exp(half))"
 
 
+def test_a_tile_in_the_memory_of_a_dropped_one_is_undefined(trn2: Profile) -> None:
+    """What a tile that nothing names any longer held is seen by none that comes after it."""
+
+    @nki.jit
+    def kernel(a: NkiTensor) -> NkiTensor:
+        out = nl.ndarray((3, 128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+        for index in range(2):
+            nl.store(out[index], nl.exp(nl.load(a)))  # both tiles are dropped here
+        half = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(half[:, 0:32], a[:, 0:32])
+        nl.store(out[2], half)
+        return out
+
+    given = np.ones((128, 64), np.float32)
+    result = kernel(given)
+    np.testing.assert_array_equal(result[:2], np.full((2, 128, 64), np.float32(np.exp(1.0))))
+    np.testing.assert_array_equal(result[2, :, :32], given[:, :32])
+    assert np.isnan(result[2, :, 32:]).all()
+    assert "4096 of 8192 elements stored" in checks(trn2)["initcheck"]
+
+
 @pytest.mark.parametrize("operation", ["transpose", "sum", "matmul", "column"])
 def test_undefined_data_spreads(operation: str, trn2: Profile) -> None:
     expected = {"transpose": 16, "sum": 8, "matmul": 64, "column": 0}

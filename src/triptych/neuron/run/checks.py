@@ -17,9 +17,10 @@ from triptych.neuron.isa.functions import FUNCTIONS
 from triptych.neuron.isa.row import Values
 from triptych.neuron.isa.rows.scalar import argument
 from triptych.neuron.isa.trace import Instruction, Trace
-from triptych.neuron.run.buffers import Buffer, Place
+from triptych.neuron.run.buffers import Buffer
 from triptych.neuron.run.definedness import Flags
 from triptych.neuron.run.findings import Findings
+from triptych.neuron.run.strided import Place
 from triptych.neuron.timeline.advice import advice
 
 

@@ -11,7 +11,18 @@ from triptych.neuron.isa.hardware import Hardware
 from triptych.neuron.isa.row import Row
 from triptych.neuron.isa.trace import Instruction, Region, Tensor
 from triptych.neuron.isa.verify import find_row
-from triptych.neuron.run.tally import counts
+from triptych.neuron.run.strided import Layout, layout_of
+from triptych.neuron.run.tally import Counts, counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """A region among the operands of an instruction, as all of its kind have it."""
+
+    name: str
+    read: bool
+    written: bool
+    layout: Layout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,19 +35,29 @@ class Kind:
     dtypes: Mapping[str, DType]
     gives_bits: bool
     """Whether what it gives is no number but bits."""
-    counts: tuple[tuple[str, int], ...]
+    counts: Counts
     """The counters that it adds to, and by how much."""
+    uses: tuple[Use, ...]
+    """Its regions, in the order of the row."""
 
     @classmethod
     def of(cls, instruction: Instruction, tensors: Sequence[Tensor], hardware: Hardware) -> Kind:
         """That of an instruction."""
         regions = {name: one for name, one in instruction.operands.items() if isinstance(one, Region)}
+        row = find_row(instruction)
+        dtypes = {name: tensors[one.tensor].dtype for name, one in regions.items()}
+        uses = [
+            Use(rule.name, rule.read, rule.written, layout_of(regions[rule.name].pattern, dtypes[rule.name].stored))
+            for rule in row.operands
+            if rule.name in regions
+        ]
         return cls(
-            find_row(instruction),
+            row,
             {name: one.shape for name, one in regions.items()},
-            {name: tensors[one.tensor].dtype for name, one in regions.items()},
+            dtypes,
             gives_bits(instruction.attributes),
             tuple(counts(instruction, tensors, hardware)),
+            tuple(uses),
         )
 
 

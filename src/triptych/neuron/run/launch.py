@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ from triptych.core.handles import Handle, Storage
 from triptych.core.launches import Account, Executed, Finding, Observed
 from triptych.core.output import write_output
 from triptych.core.plan import Argument, Launch, LaunchShape, Program
+from triptych.core.source import SourceLocation
 from triptych.core.touched import Touched, is_noting_touched
 from triptych.neuron.isa.capacity import verify_capacity
 from triptych.neuron.isa.hardware import Hardware, Space, hardware
@@ -25,13 +27,14 @@ from triptych.neuron.isa.row import Surroundings
 from triptych.neuron.isa.serialise import from_json
 from triptych.neuron.isa.trace import GENERATIONS, Tensor, Trace
 from triptych.neuron.isa.verify import Verifier
-from triptych.neuron.run.buffers import Buffer, Known, Shadow, new_buffer, units
+from triptych.neuron.run.buffers import Buffer, Known, Pool, new_buffer
 from triptych.neuron.run.checks import outputcheck, timecheck
 from triptych.neuron.run.findings import Findings
 from triptych.neuron.run.meetings import run_programs
 from triptych.neuron.run.program import ProgramRun
 from triptych.neuron.run.program_facts import ProgramFacts
-from triptych.neuron.run.tally import Tally
+from triptych.neuron.run.shadow import Shadow
+from triptych.neuron.run.tally import Counts, Tally
 
 _CACHED_TRACES = 32
 _CHECKS_BY_DEFAULT = in_force("neuron")
@@ -58,10 +61,10 @@ def run_launch(
         raise LaunchError(f"the trace was made for the grid {full_grid(trace.grid)}; the launch has {launch.grid}")
     if launch.shape != LaunchShape(launch.grid):
         raise LaunchError(f"{trace.kernel}: a launch on a NeuronCore has a grid alone; this is {launch.shape}")
-    shared = _bind_arguments(trace, launch.arguments, memory)
-    tally, findings = Tally(), Findings(checks, trace.notices)
+    pool, findings = Pool(), Findings(checks, trace.notices)
+    shared = _bind_arguments(trace, launch.arguments, memory, pool)
     with np.errstate(all="ignore"):
-        runs = [ProgramRun(trace, index, one, shared, tally, findings) for index, one in enumerate(loaded.facts)]
+        runs = [ProgramRun(trace, index, one, shared, pool, findings) for index, one in enumerate(loaded.facts)]
         try:
             run_programs(runs, trace.kernel, lambda: _synchronise(shared))
         finally:
@@ -69,6 +72,7 @@ def run_launch(
     outputcheck(findings, (shared[index] for index in trace.outputs))
     steps = tuple(run.steps for run in runs)
     timecheck(findings, trace, steps)
+    tally = loaded.tally or _tally(loaded.facts, steps)
     account = Account.of(tally.counters(_launch_counters(loaded.peaks, shared)), tally.lines())
     touched = _touched(launch, trace, shared) if is_noting_touched() else ()
     return Observed(account, findings.all(), Executed(_kept(program), steps), touched=touched)
@@ -112,6 +116,8 @@ class _Loaded:
     facts: tuple[ProgramFacts, ...]
     peaks: Mapping[str, int]
     """The counters of the most bytes of SBUF and PSUM that its tiles take."""
+    tally: Tally | None
+    """What it counts, where no loop decides how often."""
 
 
 def load_trace(program: Program) -> tuple[Trace, Hardware]:
@@ -153,7 +159,18 @@ def _loaded(text: str, target: str) -> _Loaded:
         peaks = _peaks(trace)
     except (AssertionError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise PlanError(f"a damaged Neuron trace: {type(error).__name__}: {error}") from error
-    return _Loaded(trace, limits, facts, peaks)
+    tally = None if any(one.ends for one in facts) else _tally(facts, [range(len(one.steps)) for one in facts])
+    return _Loaded(trace, limits, facts, peaks, tally)
+
+
+def _tally(facts: Sequence[ProgramFacts], executed: Sequence[Sequence[int]]) -> Tally:
+    """The counters of executed steps, of each program of the grid."""
+    found: defaultdict[tuple[SourceLocation, Counts], int] = defaultdict(int)
+    for one, indices in zip(facts, executed, strict=True):
+        for at in indices:
+            step = one.steps[at]
+            found[step.instruction.where, step.kind.counts] += 1
+    return Tally(found)
 
 
 def _check_tensors(trace: Trace, limits: Hardware) -> None:
@@ -201,26 +218,25 @@ def _check_alias(tensor: Tensor, tensors: Sequence[Tensor]) -> None:
         raise PlanError(f"tensor `{tensor.name}` is a view of other bytes than it says")
 
 
-def _bind_arguments(trace: Trace, arguments: tuple[Argument, ...], memory: Memory) -> dict[int, Buffer]:
+def _bind_arguments(trace: Trace, arguments: tuple[Argument, ...], memory: Memory, pool: Pool) -> dict[int, Buffer]:
     """Buffers over the caller's memory for the arguments, and new ones for what all programs share."""
     if len(arguments) != len(trace.arguments):
         raise ArgumentError(f"{trace.kernel} takes {len(trace.arguments)} tensors; the launch has {len(arguments)}")
     shadows: dict[Storage, Shadow] = {}
-    unit = units(trace.tensors)
     programs = len(trace.programs)
     buffers: dict[int, Buffer] = {}
     for index, argument in zip(trace.arguments, arguments, strict=True):
         if not isinstance(argument, Handle):
             raise ArgumentError(f"argument `{trace.tensors[index].name}` of {trace.kernel} must be a tensor")
         shadow = shadows.setdefault(argument.storage, Shadow(argument.storage.size, programs))
-        buffers[index] = _bind(trace.tensors[index], argument, memory, shadow, unit.get(index))
+        buffers[index] = _bind(trace.tensors[index], argument, memory, shadow)
     for index, tensor in enumerate(trace.tensors):
         if tensor.shared and index not in buffers:
-            buffers[index] = new_buffer(tensor, programs, unit.get(index))
+            buffers[index] = new_buffer(tensor, programs, pool)
     return buffers
 
 
-def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow, unit: int | None) -> Buffer:
+def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow) -> Buffer:
     item = tensor.dtype.bytes
     steps = tuple(
         stride // item if count > 1 else 0 for stride, count in zip(handle.strides, handle.shape, strict=True)
@@ -235,7 +251,7 @@ def _bind(tensor: Tensor, handle: Handle, memory: Memory, shadow: Shadow, unit: 
     base = handle.offset - tensor.origin * item
     if data is None or base < 0 or base + tensor.size * item > len(data):
         raise ArgumentError(f"argument `{tensor.name}` does not lie within its storage '{handle.storage.name}'")
-    known = Known.of(tensor.size * item, unit or item, defined=not tensor.shared)
+    known = Known.of(tensor.size * item, defined=not tensor.shared)
     return Buffer(tensor, data, known, base, shadow, bool(data.flags.writeable))
 
 
@@ -250,7 +266,7 @@ def _peaks(trace: Trace) -> Mapping[str, int]:
 def _launch_counters(peaks: Mapping[str, int], shared: Mapping[int, Buffer]) -> dict[str, int]:
     shadows = {id(buffer.shadow): buffer.shadow for buffer in shared.values() if buffer.shadow is not None}
     return {
-        "hbm.load.compulsory_bytes": sum(shadow.loaded_bytes for shadow in shadows.values()),
-        "hbm.store.compulsory_bytes": sum(shadow.stored_bytes for shadow in shadows.values()),
+        "hbm.load.compulsory_bytes": sum(shadow.loads.marked_bytes() for shadow in shadows.values()),
+        "hbm.store.compulsory_bytes": sum(shadow.stores.marked_bytes() for shadow in shadows.values()),
         **peaks,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from triptych.core.errors import MemoryFault
 from triptych.core.memory_access import MemoryAccess
 from triptych.neuron.isa.dynamic import group_size
 from triptych.neuron.isa.trace import Dynamic, Indexing, Instruction, Region, Tensor
-from triptych.neuron.run.buffers import Place, Scattered
+from triptych.neuron.run.strided import Place, Scattered, Strided, layout_of
 
 Indices = NDArray[np.int64]
 
@@ -36,7 +35,7 @@ def place_of(
     if reach.all():
         if dynamic.kind is Indexing.SCALAR:
             moved = region.offset + dynamic.step * int(indices.reshape(-1)[0])
-            return replace(region, offset=moved, dynamic=None)
+            return Strided(moved, layout_of(region.pattern, tensor.dtype.stored))
         return Scattered(offsets)
     if not dynamic.skip:
         access = "store" if stores else "load"

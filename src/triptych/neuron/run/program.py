@@ -17,14 +17,13 @@ from triptych.neuron.isa.casts import convert
 from triptych.neuron.isa.hardware import Space
 from triptych.neuron.isa.row import Effect, Row, Values
 from triptych.neuron.isa.trace import Dynamic, Instruction, Region, Trace
-from triptych.neuron.run.buffers import Buffer, Place, Scattered, new_buffer, units
+from triptych.neuron.run.buffers import Buffer, Pool, new_buffer
 from triptych.neuron.run.checks import indexcheck, initcheck, notecheck, psumcheck, racecheck, rangecheck
 from triptych.neuron.run.definedness import Flags, Given, flags_of_meeting, propagate
 from triptych.neuron.run.findings import Findings
-from triptych.neuron.run.kinds import Kind
 from triptych.neuron.run.places import place_of
-from triptych.neuron.run.program_facts import ProgramFacts
-from triptych.neuron.run.tally import Tally
+from triptych.neuron.run.program_facts import ProgramFacts, Step
+from triptych.neuron.run.strided import Place, Scattered, offsets_of, strided
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,13 @@ class Inputs:
     dtypes: Mapping[str, DType]
     values: dict[str, NDArray[Any] | float]
     flags: dict[str, Flags | None]
+    """None: all of its elements are defined."""
     places: dict[str, Place]
     buffers: dict[str, Buffer]
+    undefined: bool
+    """Whether an element of an input is not defined."""
+    inside: Sequence[Flags]
+    """Of the inputs that indices chose, some of them outside: which elements are not."""
 
 
 class ProgramRun:
@@ -58,16 +62,15 @@ class ProgramRun:
         index: int,
         facts: ProgramFacts,
         shared: Mapping[int, Buffer],
-        tally: Tally,
+        pool: Pool,
         findings: Findings,
     ) -> None:
-        """Ready to run program `index` of the grid, of which these facts are known."""
+        """Ready to run program `index` of the grid, of which these facts are known; its tiles take `pool`'s memory."""
         self._trace = trace
         self._program = index
         self._facts = facts
         self._buffers = dict(shared)
-        self._units = units(trace.tensors)
-        self._tally = tally
+        self._pool = pool
         self._findings = findings
         self._rounds = 0
         self.printed: list[str] = []
@@ -80,34 +83,32 @@ class ProgramRun:
 
         Yields where it waits for other programs, and goes on with what all of them brought.
         """
-        program = self._trace.programs[self._program]
-        facts = self._facts
-        kinds, dropped, ends, begins = facts.kinds, facts.dropped, facts.ends, facts.begins
-        steps: list[int] = []
+        steps, begins = self._facts.steps, self._facts.begins
+        executed: list[int] = []
         at = 0
-        while at < len(program):
-            instruction = program[at]
-            steps.append(at)
-            kind = kinds[at]
+        while at < len(steps):
+            step = steps[at]
+            if begins:
+                executed.append(at)
             following = at + 1
-            effect = kind.row.effect
+            effect = step.kind.row.effect
             if effect is Effect.COMPUTE:
-                self._compute(instruction, kind)
+                self._compute(step)
             elif effect in _LOOPS:
-                following = self._loop(instruction, kind.row, at, ends, begins)
+                following = self._loop(step.instruction, step.kind.row, at)
             else:
-                yield from self._step(instruction, kind)
-            self._tally.add(instruction.where, kind.counts)
-            for tensor in dropped.get(at, ()):
-                self._buffers.pop(tensor, None)
+                yield from self._step(step)
+            for tensor in step.dropped:
+                buffer = self._buffers.pop(tensor, None)
+                if buffer is not None:
+                    self._pool.give(buffer.data)
             at = following
-        if ends:
-            self.steps = tuple(steps)
+        if begins:
+            self.steps = tuple(executed)
 
-    def _loop(
-        self, instruction: Instruction, row: Row, at: int, ends: Mapping[int, int], begins: Mapping[int, int]
-    ) -> int:
+    def _loop(self, instruction: Instruction, row: Row, at: int) -> int:
         """Where to go on at the begin or the end of a loop."""
+        ends, begins = self._facts.ends, self._facts.begins
         if row.effect is Effect.END:
             self._rounds += 1
             if self._rounds > settings().budget:
@@ -124,13 +125,14 @@ class ProgramRun:
         buffer = self._buffer(region)
         step = instruction.attributes["step"]
         assert isinstance(step, int)
-        begun = buffer.defined_view(region) is None
-        index = int(buffer.read(region)[0, 0]) + step if begun else self._number(instruction, "lower")
+        place = strided(region, buffer.tensor.dtype.stored)
+        begun = buffer.defined_flags(place) is True
+        index = int(buffer.read(place)[0, 0]) + step if begun else self._number(instruction, "lower")
         if index >= self._number(instruction, "upper"):
             self._buffers.pop(region.tensor, None)
             return ends[at] + 1
-        buffer.write(region, np.asarray(index, np.int32))
-        buffer.mark_defined(region, None)
+        buffer.write(place, np.asarray(index, np.int32))
+        buffer.mark_defined(place, None)
         return at + 1
 
     def _number(self, instruction: Instruction, name: str) -> int:
@@ -138,75 +140,82 @@ class ProgramRun:
         operand = instruction.operands[name]
         if not isinstance(operand, Region):
             return int(operand)
-        buffer = self._buffer(operand)
-        if buffer.defined_view(operand) is not None:
+        return int(self._indices(instruction, operand)[0, 0])
+
+    def _indices(self, instruction: Instruction, region: Region) -> NDArray[Any]:
+        """What the region that decides what is accessed, or how often, holds."""
+        buffer = self._buffer(region)
+        place = strided(region, buffer.tensor.dtype.stored)
+        if buffer.defined_flags(place) is not True:
             indexcheck(self._findings, instruction, buffer.tensor.name)
-        return int(buffer.read(operand)[0, 0])
+        return buffer.read(place)
 
     def _buffer(self, region: Region) -> Buffer:
         tensor = self._trace.tensors[region.tensor]
         root = region.tensor if tensor.alias is None else tensor.alias
         found = self._buffers.get(root)
         if found is None:
-            found = new_buffer(self._trace.tensors[root], len(self._trace.programs), self._units.get(root))
+            found = new_buffer(self._trace.tensors[root], len(self._trace.programs), self._pool)
             self._buffers[root] = found
         return found if tensor.alias is None else found.alias(tensor)
 
     def _place(self, instruction: Instruction, region: Region, dynamic: Dynamic, *, stores: bool) -> Place:
-        index = self._buffer(dynamic.index)
-        if index.defined_view(dynamic.index) is not None:
-            indexcheck(self._findings, instruction, index.tensor.name)
-        indices = index.read(dynamic.index).astype(np.int64)
+        indices = self._indices(instruction, dynamic.index).astype(np.int64)
         tensor = self._trace.tensors[region.tensor]
         return place_of(region, indices, instruction, tensor, self._trace.kernel, stores=stores)
 
-    def _inputs(self, instruction: Instruction, kind: Kind) -> Inputs:
-        inputs = Inputs(kind.shapes, kind.dtypes, {}, {}, {}, {})
-        operands = instruction.operands
-        for rule in kind.row.operands:
-            name = rule.name
-            operand = operands.get(name)
-            if isinstance(operand, Region):
-                buffer = inputs.buffers[name] = self._buffer(operand)
-                place: Place = operand
-                if operand.dynamic is not None:
-                    place = self._place(instruction, operand, operand.dynamic, stores=rule.written)
-                inputs.places[name] = place
-                if rule.read:
-                    if buffer.shadow is not None:
-                        self._load(instruction, buffer, place)
-                    inputs.values[name] = buffer.read(place)
-                    inputs.flags[name] = buffer.defined_view(place)
-            elif operand is not None:
-                inputs.values[name] = operand
-        return inputs
+    def _inputs(self, step: Step) -> Inputs:
+        instruction, kind = step.instruction, step.kind
+        values: dict[str, NDArray[Any] | float] = dict(step.numbers)
+        flags: dict[str, Flags | None] = {}
+        places: dict[str, Place] = {}
+        buffers: dict[str, Buffer] = {}
+        undefined = False
+        inside: list[Flags] = []
+        for use, region, unmoved in step.regions:
+            name = use.name
+            buffer = buffers[name] = self._buffers.get(region.tensor) or self._buffer(region)
+            place: Place = unmoved
+            if region.dynamic is not None:
+                place = self._place(instruction, region, region.dynamic, stores=use.written)
+                if type(place) is Scattered and place.valid is not None and use.read:
+                    inside.append(place.valid)
+            places[name] = place
+            if use.read:
+                if buffer.shadow is not None:
+                    self._load(instruction, buffer, place)
+                values[name] = buffer.read(place)
+                known = flags[name] = buffer.defined_view(place)
+                if known is not None:
+                    undefined = True
+        return Inputs(kind.shapes, kind.dtypes, values, flags, places, buffers, undefined, inside)
 
-    def _compute(self, instruction: Instruction, kind: Kind) -> None:
+    def _compute(self, step: Step) -> None:
         """Execute an instruction whose meaning is all that there is to it."""
-        inputs = self._inputs(instruction, kind)
+        instruction, row = step.instruction, step.kind.row
+        attributes = instruction.attributes
+        inputs = self._inputs(step)
         values = self._values(inputs.values, inputs)
-        row, attributes = kind.row, instruction.attributes
         rangecheck(self._findings, instruction, values)
         results = row.meaning(values, attributes)
         if values.notes:
             notecheck(self._findings, instruction, values.notes)
         wanted = [name for name in results if name in inputs.places]  # nobody asked for the others
-        defined: dict[str, Flags | None] = dict.fromkeys(wanted)
-        if any(flags is not None for flags in inputs.flags.values()):
+        defined: dict[str, Flags | None] = {}
+        if inputs.undefined:
             # Before the first is written: an output may lie where an input does.
             given = Given(inputs.values, inputs.flags, inputs.shapes, inputs.dtypes)
             defined = {name: propagate(row, attributes, given, name) for name in wanted}
         for name in wanted:
-            self._write(instruction, kind, name, inputs, results[name], defined[name])
+            self._write(step, name, inputs, results[name], defined.get(name))
 
-    def _step(self, instruction: Instruction, kind: Kind) -> Generator[Meeting, Sequence[Meeting]]:
+    def _step(self, step: Step) -> Generator[Meeting, Sequence[Meeting]]:
         """Execute an instruction that prints, or that waits for other programs."""
-        if kind.row.effect is Effect.PRINT:
-            inputs = self._inputs(instruction, kind)
+        instruction, row, inputs = step.instruction, step.kind.row, self._inputs(step)
+        if row.effect is Effect.PRINT:
             shown = np.array2string(self._values(inputs.values, inputs)["tensor"], threshold=1 << 16)
             self.printed.append(f"{instruction.attributes['prefix']}{shown}\n")
             return
-        row, inputs = kind.row, self._inputs(instruction, kind)
         # Copies: whoever goes on first may overwrite what it brought before the others have taken it.
         inputs.values = {
             name: one.copy() if isinstance(one, np.ndarray) else one for name, one in inputs.values.items()
@@ -222,7 +231,7 @@ class ProgramRun:
         notecheck(self._findings, instruction, values.notes)
         defined = self._defined_by_meeting(instruction, row, inputs, flags, met, list(results))
         for name, known in defined.items():
-            self._write(instruction, kind, name, inputs, results[name], known)
+            self._write(step, name, inputs, results[name], known)
 
     def _values(self, by_name: Mapping[str, NDArray[Any] | float], inputs: Inputs) -> Values:
         return Values(by_name, inputs.shapes, inputs.dtypes, self._program)
@@ -264,19 +273,13 @@ class ProgramRun:
                 self._findings, instruction, buffer.tensor.name, self._program, buffer.store_stamps(place), "loads"
             )
 
-    def _write(
-        self,
-        instruction: Instruction,
-        kind: Kind,
-        name: str,
-        inputs: Inputs,
-        values: NDArray[Any],
-        defined: Flags | None,
-    ) -> None:
+    def _write(self, step: Step, name: str, inputs: Inputs, values: NDArray[Any], defined: Flags | None) -> None:
+        instruction, kind = step.instruction, step.kind
         buffer, place = inputs.buffers[name], inputs.places[name]
-        if values.ndim:
+        if values.ndim and values.shape != place.shape:
             values = values.reshape(place.shape)
-        place, values, defined = _without_skipped(place, inputs, values, defined)
+        if inputs.inside:
+            place, values, defined = _without_skipped(place, inputs.inside, values, defined)
         if isinstance(values, np.ma.MaskedArray):
             place, values, defined = _without_masked(place, values, defined)
         if buffer.shadow is not None:
@@ -343,19 +346,14 @@ _LOOPS = frozenset({Effect.BEGIN_COUNTED, Effect.BEGIN_WHILE, Effect.END})
 
 
 def _without_skipped(
-    place: Place, inputs: Inputs, values: NDArray[Any], defined: Flags | None
+    place: Place, inside: Sequence[Flags], values: NDArray[Any], defined: Flags | None
 ) -> tuple[Place, NDArray[Any], Flags | None]:
     """Leaves out of what is written the elements whose source lies outside: they stay what they were."""
-    skipped = [one.valid for name, one in inputs.places.items() if type(one) is Scattered and name in inputs.values]
-    masks = [one for one in skipped if one is not None]
-    if not masks:
-        return place, values, defined
-    valid = np.logical_and.reduce([one.reshape(-1) for one in masks])
-    offsets = place.offsets if isinstance(place, Scattered) else _offsets(place)
+    valid = np.logical_and.reduce([one.reshape(-1) for one in inside])
     if isinstance(place, Scattered) and place.valid is not None:
         valid = valid & place.valid.reshape(-1)
     flags = None if defined is None else defined.reshape(-1)[valid]
-    return Scattered(offsets.reshape(-1)[valid]), values.reshape(-1)[valid], flags
+    return Scattered(offsets_of(place).reshape(-1)[valid]), values.reshape(-1)[valid], flags
 
 
 def _without_masked(
@@ -363,17 +361,6 @@ def _without_masked(
 ) -> tuple[Place, NDArray[Any], Flags | None]:
     """Leaves out of what is written the elements that are masked: they stay what they were."""
     kept = ~np.ma.getmaskarray(values).reshape(-1)
-    offsets = place.offsets if isinstance(place, Scattered) else _offsets(place)
     flags = None if defined is None else defined.reshape(-1)[kept]
     flags = None if flags is None or flags.all() else flags
-    return Scattered(offsets.reshape(-1)[kept]), np.ma.getdata(values).reshape(-1)[kept], flags
-
-
-def _offsets(region: Region) -> NDArray[np.int64]:
-    """The offsets of a region's elements."""
-    offsets = np.full((1,) * len(region.pattern), region.offset, np.int64)
-    for axis, (step, count) in enumerate(region.pattern):
-        shape = [1] * len(region.pattern)
-        shape[axis] = count
-        offsets = offsets + (step * np.arange(count, dtype=np.int64)).reshape(shape)
-    return offsets
+    return Scattered(offsets_of(place).reshape(-1)[kept]), np.ma.getdata(values).reshape(-1)[kept], flags

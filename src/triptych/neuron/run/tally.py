@@ -61,26 +61,28 @@ def _transfer(instruction: Instruction, tensors: Sequence[Tensor]) -> Iterator[t
 class Tally:
     """Sums of counters, for the launch and for each source line."""
 
-    def __init__(self) -> None:
-        """Nothing counted yet."""
-        self._executed: defaultdict[SourceLocation, defaultdict[Counts, int]] = defaultdict(lambda: defaultdict(int))
-        """How often a line has executed an instruction that counts so."""
+    __slots__ = ("_by_line", "_lines", "_total")
 
-    def add(self, where: SourceLocation, counted: Counts) -> None:
-        """Count one executed instruction of a line."""
-        self._executed[where][counted] += 1
+    def __init__(self, executed: Mapping[tuple[SourceLocation, Counts], int]) -> None:
+        """How often each line has executed an instruction that counts so."""
+        self._by_line: defaultdict[SourceLocation, dict[Counts, int]] = defaultdict(dict)
+        total: defaultdict[Counts, int] = defaultdict(int)
+        for (where, counted), times in executed.items():
+            self._by_line[where][counted] = times
+            total[counted] += times
+        self._total = {**dict.fromkeys(ALWAYS["neuron"], 0), **_sums(total)}
+        self._lines: tuple[Line, ...] | None = None
 
     def counters(self, extra: Mapping[str, int]) -> Counters:
         """The launch's counters; `extra` are those that only the launch has."""
-        total: defaultdict[Counts, int] = defaultdict(int)
-        for executed in self._executed.values():
-            for counted, times in executed.items():
-                total[counted] += times
-        return _counters({**dict.fromkeys(ALWAYS["neuron"], 0), **_sums(total), **extra})
+        return _counters({**self._total, **extra})
 
     def lines(self) -> tuple[Line, ...]:
         """The counters of each source line, in the order of the source."""
-        return tuple(Line(where, _counters(_sums(self._executed[where]))) for where in sorted(self._executed))
+        if self._lines is None:
+            by_line = self._by_line
+            self._lines = tuple(Line(where, _counters(_sums(by_line[where]))) for where in sorted(by_line))
+        return self._lines
 
 
 def _sums(executed: Mapping[Counts, int]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from triptych.core.cache import key_of
+from triptych.core.dtypes import DTYPES
 from triptych.native.engine import Unit, load_units
 from triptych.neuron.isa.compiled import exponential, products, row_sums
 
@@ -67,17 +68,21 @@ class _Scratch(threading.local):
 
 
 _SCRATCH = _Scratch()
+_PRODUCTS = tuple(products.NAMES.values())
+_MULTIPLY = {dtype.numpy: products.NAMES[dtype.numpy.name] for dtype in (DTYPES["f32"], DTYPES["bf16"])}
 
 
 def multiply(stationary: NDArray[Any], moving: NDArray[Any]) -> Floats:
     """stationary [K, M].T @ moving [K, N] of floats of at most 32 bits: [M, N], as `products` says."""
-    if stationary.dtype != moving.dtype or stationary.dtype.name not in products.NAMES:
+    name = _MULTIPLY.get(stationary.dtype)
+    if name is None or stationary.dtype != moving.dtype:
+        name = products.NAMES["float32"]
         stationary, moving = stationary.astype(np.float32), moving.astype(np.float32)
     (left, left_step), (right, right_step) = _rows_of_neighbours(stationary), _rows_of_neighbours(moving)
     (rows, height), width = left.shape, right.shape[1]
     result = np.empty((_rounded_up(height, products.HEIGHT), _rounded_up(width, products.WIDTH)), np.float32)
     scratch = _SCRATCH.address(products.scratch_elements(rows, height))
-    run = _function(products.build, tuple(products.NAMES.values()), products.NAMES[left.dtype.name], 9)
+    run = _function(products.build, _PRODUCTS, name, 9)
     addresses = (left.ctypes.data, right.ctypes.data, result.ctypes.data, scratch)
     run(*addresses, rows, height, width, left_step, right_step)
     return result[:height, :width]

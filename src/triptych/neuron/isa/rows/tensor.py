@@ -255,7 +255,8 @@ def _transpose_row(name: str, engine: Engine, dst: OperandRule, data: OperandRul
 def _mirror(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst[F, P] = data[P, F].T, bit for bit."""
     del attributes
-    return {"dst": operands.flat("data").T}
+    # Of neighbours: columns of rows that lie 4096 bytes apart all meet in one place of a processor's cache.
+    return {"dst": np.ascontiguousarray(operands.flat("data")).T}
 
 
 _transpose_row("nc_transpose", Engine.TENSOR, output("dst", PSUM), tile("data", SBUF), 128, Cost.TRANSPOSE)
