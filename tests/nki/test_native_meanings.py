@@ -80,6 +80,19 @@ def test_products_of_numbers_that_are_none() -> None:
     _same_bits(compiled.multiply(a, b), systolic(a, b))
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_products_onto_sums(shape: tuple[int, int, int]) -> None:
+    """Added up where the sums lie, whether they fill all panels or not, neighbours or not."""
+    depth, rows, columns = shape
+    random = np.random.default_rng(sum(shape))
+    a, b = (_normal(random, (depth, one), np.float32) for one in (rows, columns))
+    whole = _normal(random, (rows, 2 * columns), np.float32)
+    for sums in (whole[:, :columns].copy(), whole[:, ::2]):
+        expected = sums + systolic(a, b)
+        _same_bits(compiled.multiply(a, b, sums), expected)
+        _same_bits(sums, expected)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 def test_products_of_parts(dtype: type[Any]) -> None:
     """Operands that lie in parts of tiles: every other column, from right to left, one row for all."""

@@ -42,7 +42,7 @@ Masked elements of an output (`numpy.ma`) stay what they were.
 class Values:
     """The data of an instruction's operands: arrays shaped [partitions, …], immediates as float64 without axes."""
 
-    __slots__ = ("_by_name", "_dtypes", "_real", "_shapes", "notes", "others", "program")
+    __slots__ = ("_by_name", "_dtypes", "_real", "_shapes", "notes", "onto", "others", "program")
 
     def __init__(
         self,
@@ -60,6 +60,8 @@ class Values:
         """Of a meeting the values of all programs that take part, this one's too."""
         self.notes: list[str] = []
         """What a meaning saw: indices that are outside of a tile."""
+        self.onto: NDArray[np.float32] | None = None
+        """The sums, where they lie, to which the machine adds all of `dst`; a meaning that does so gives this array."""
         self._real: Values | None = None
 
     @property

@@ -197,6 +197,8 @@ class ProgramRun:
         inputs = self._inputs(step)
         values = self._values(inputs.values, inputs)
         rangecheck(self._findings, instruction, values)
+        if row.accumulates:
+            values.onto = self._sums(instruction, inputs)
         results = row.meaning(values, attributes)
         if values.notes:
             notecheck(self._findings, instruction, values.notes)
@@ -207,7 +209,10 @@ class ProgramRun:
             given = Given(inputs.values, inputs.flags, inputs.shapes, inputs.dtypes)
             defined = {name: propagate(row, attributes, given, name) for name in wanted}
         for name in wanted:
-            self._write(step, name, inputs, results[name], defined.get(name))
+            if results[name] is values.onto:
+                inputs.buffers[name].mark_defined(inputs.places[name], defined.get(name))
+            else:
+                self._write(step, name, inputs, results[name], defined.get(name))
 
     def _step(self, step: Step) -> Generator[Meeting, Sequence[Meeting]]:
         """Execute an instruction that prints, or that waits for other programs."""
@@ -326,6 +331,16 @@ class ProgramRun:
             racecheck(self._findings, instruction, name, self._program, stamps, "stores to")
         buffer.stamp_store(place, 1 + self._program)
 
+    def _sums(self, instruction: Instruction, inputs: Inputs) -> NDArray[np.float32] | None:
+        """Where in PSUM the sums of other matmuls lie to which all of this one's product is added; None: elsewhere."""
+        buffer, place = inputs.buffers["dst"], inputs.places["dst"]
+        if inputs.inside or isinstance(place, Scattered) or instruction.attributes.get("accumulate") is False:
+            return None
+        if buffer.tensor.dtype.name != "f32" or buffer.accumulating_view(place) is not True:
+            return None
+        sums = buffer.read(place)
+        return sums if sums.flags.c_contiguous else None
+
     def _accumulate(self, instruction: Instruction, buffer: Buffer, place: Place, values: NDArray[Any]) -> NDArray[Any]:
         """What a matmul leaves in PSUM: its product, or the sum with what matmuls before it left there."""
         flags = buffer.accumulating_view(place)
@@ -336,8 +351,6 @@ class ProgramRun:
         if adding is False:
             return values
         old = buffer.read(place)
-        if adding is True and old.dtype == np.float32 and buffer.covered(place):
-            return np.add(old, values, out=old)  # where it lies: to write it there once more costs nothing
         total = old.astype(np.float32, copy=False) + values
         return total if adding is True else np.where(adding, total, values)
 

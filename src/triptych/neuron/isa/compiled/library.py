@@ -72,20 +72,27 @@ _PRODUCTS = tuple(products.NAMES.values())
 _MULTIPLY = {dtype.numpy: products.NAMES[dtype.numpy.name] for dtype in (DTYPES["f32"], DTYPES["bf16"])}
 
 
-def multiply(stationary: NDArray[Any], moving: NDArray[Any]) -> Floats:
-    """stationary [K, M].T @ moving [K, N] of floats of at most 32 bits: [M, N], as `products` says."""
+def multiply(stationary: NDArray[Any], moving: NDArray[Any], onto: Floats | None = None) -> Floats:
+    """stationary [K, M].T @ moving [K, N] of floats of at most 32 bits: [M, N], as `products` says.
+
+    `onto` [M, N] has what it is added to, in float32, and is what is returned then.
+    """
     name = _MULTIPLY.get(stationary.dtype)
     if name is None or stationary.dtype != moving.dtype:
         name = products.NAMES["float32"]
         stationary, moving = stationary.astype(np.float32), moving.astype(np.float32)
     (left, left_step), (right, right_step) = _rows_of_neighbours(stationary), _rows_of_neighbours(moving)
     (rows, height), width = left.shape, right.shape[1]
-    result = np.empty((_rounded_up(height, products.HEIGHT), _rounded_up(width, products.WIDTH)), np.float32)
+    shape = (_rounded_up(height, products.HEIGHT), _rounded_up(width, products.WIDTH))
+    adds = onto is not None and onto.shape == shape and onto.flags.c_contiguous
+    result = onto if onto is not None and adds else np.empty(shape, np.float32)
     scratch = _SCRATCH.address(products.scratch_elements(rows, height))
-    run = _function(products.build, _PRODUCTS, name, 9)
+    run = _function(products.build, _PRODUCTS, name, 10)
     addresses = (left.ctypes.data, right.ctypes.data, result.ctypes.data, scratch)
-    run(*addresses, rows, height, width, left_step, right_step)
-    return result[:height, :width]
+    run(*addresses, rows, height, width, left_step, right_step, int(adds))
+    if onto is None or adds:
+        return result[:height, :width]
+    return np.add(onto, result[:height, :width], out=onto)
 
 
 def _rounded_up(count: int, width: int) -> int:

@@ -52,9 +52,10 @@ def scratch_elements(rows: int, columns: int) -> int:
 
 
 def build() -> ir.Module:
-    """`multiply(a, b, to, scratch, rows, columns of a, of b, step of a, of b)` of each dtype.
+    """`multiply(a, b, to, scratch, rows, columns of a, of b, step of a, of b, adds)` of each dtype.
 
-    Rows begin a step of elements apart. The result has as many rows and columns as all panels have.
+    Rows begin a step of elements apart. The result has as many rows and columns as all panels have; `adds`: it is added
+    to what is there, where it is not 0.
     """
     module = ir.Module("triptych.neuron.products")
     for dtype, name in NAMES.items():
@@ -128,8 +129,8 @@ def _build_pack(module: ir.Module, dtype: str, width: int) -> ir.Function:
 def _build_multiply(module: ir.Module, dtype: str, name: str) -> None:
     """All panels of a are packed, then panel by panel of b: it is packed, and multiplied by each of a."""
     packs = {width: _build_pack(module, dtype, width) for width in (HEIGHT, WIDTH)}
-    builder, arguments = function(module, name, (*[POINTER] * 4, *[I64] * 5))
-    a, b, target, scratch, rows, *sizes = arguments
+    builder, arguments = function(module, name, (*[POINTER] * 4, *[I64] * 6))
+    a, b, target, scratch, rows, *sizes, adds = arguments
     left, right = _Matrix(a, sizes[0], sizes[2]), _Matrix(b, sizes[1], sizes[3])
     down_count, across_count = left.panels(builder, HEIGHT), right.panels(builder, WIDTH)
     columns = builder.mul(across_count, whole(WIDTH))
@@ -156,7 +157,7 @@ def _build_multiply(module: ir.Module, dtype: str, name: str) -> None:
             )
             for (row, part), total in zip(product(range(HEIGHT), range(_ACROSS)), sums, strict=True):
                 place = builder.add(builder.add(corner, builder.mul(whole(row), columns)), whole(part * _LANES))
-                builder.store(total, element(builder, target, place, FLOAT), align=4)
+                _put(builder, total, element(builder, target, place, FLOAT), adds)
             return ()
 
         loop(builder, whole(0), down_count, 1, (), down_all)
@@ -166,6 +167,15 @@ def _build_multiply(module: ir.Module, dtype: str, name: str) -> None:
     panel_of_right = panel_of_left(down_count)
     loop(builder, whole(0), across_count, 1, (), across_all)
     builder.ret_void()
+
+
+def _put(builder: ir.IRBuilder, total: ir.Value, place: ir.Value, adds: ir.Value) -> None:
+    with builder.if_else(builder.icmp_signed("!=", adds, whole(0))) as (added, alone):
+        with added:
+            old = builder.load(place, typ=total.type, align=4)
+            builder.store(builder.fadd(old, total), place, align=4)
+        with alone:
+            builder.store(total, place, align=4)
 
 
 def _sums(builder: ir.IRBuilder, left: ir.Value, right: ir.Value, rows: ir.Value) -> Sequence[ir.Value]:

@@ -218,7 +218,10 @@ def nc_matmul(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[
     if attributes["double_row"]:
         rows = stationary.shape[0] * 2
         stationary, moving = stationary.reshape(rows, -1), moving.reshape(rows, -1)
-    return {"dst": compiled.multiply(stationary, moving)}
+    if operands.onto is None:
+        return {"dst": compiled.multiply(stationary, moving)}
+    compiled.multiply(stationary, moving, operands.onto.reshape(len(operands.onto), -1))
+    return {"dst": operands.onto}
 
 
 def _transposed_shape(subject: Subject) -> None:
