@@ -3,9 +3,8 @@
 dst[m, n] = fma(a[K-1, m], b[K-1, n], … fma(a[1, m], b[1, n], fma(a[0, m], b[0, n], 0))): products are exact, sums are
 rounded. The order is that of the rows, so that results do not depend on the machine that this runs on.
 
-Both operands are packed into panels: `HEIGHT` columns of a, `WIDTH` columns of b, row after row, the last panel filled
-up with zeros. The sums of two panels are in registers together. Of b one panel is packed at a time, which stays in the
-first cache.
+Both operands are packed into panels of `WIDTH` columns, row after row, the last filled up with zeros. The sums of `HEIGHT`
+columns of a panel of a with one of b are in registers together; both panels stay in the first cache.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from triptych.neuron.isa.compiled.loops import (
 )
 
 HEIGHT, WIDTH = 4, 16
-"""Columns of a and of b in a panel: their sums fill 8 registers of 8 lanes. An addition takes a core four cycles, and
-two begin in each."""
+"""Columns of a and of b, whose sums fill 8 registers of 8 lanes: an addition takes a core four cycles, and two begin in
+each. `WIDTH` float32 are a line of the cache."""
 DTYPES: Mapping[str, tuple[ir.Type, int]] = {"float32": (FLOAT, 4), "bfloat16": (ir.IntType(16), 2)}
 """What an element is loaded as, and its bytes, by the dtypes that are packed as they are."""
 
@@ -48,13 +47,13 @@ NAMES = {dtype: f"triptych.neuron.multiply.{dtype}" for dtype in DTYPES}
 
 def scratch_elements(rows: int, columns: int) -> int:
     """The float32 that the panels of a [rows, columns] and one of b take."""
-    return rows * (-(-columns // HEIGHT) * HEIGHT + WIDTH)
+    return rows * WIDTH * (-(-columns // WIDTH) + 1)
 
 
 def build() -> ir.Module:
     """`multiply(a, b, to, scratch, rows, columns of a, of b, step of a, of b, adds)` of each dtype.
 
-    Rows begin a step of elements apart. The result has as many rows and columns as all panels have; `adds`: it is added
+    Rows begin a step of elements apart. The result has a multiple of `HEIGHT` rows and of `WIDTH` columns; `adds`: it is added
     to what is there, where it is not 0.
     """
     module = ir.Module("triptych.neuron.products")
@@ -81,18 +80,18 @@ class _Matrix:
     columns: ir.Value
     step: ir.Value
 
-    def panels(self, builder: ir.IRBuilder, width: int) -> ir.Value:
+    def parts(self, builder: ir.IRBuilder, width: int) -> ir.Value:
         """How many of so many columns there are, the last filled up."""
         return builder.udiv(builder.add(self.columns, whole(width - 1)), whole(width))
 
 
-def _build_pack(module: ir.Module, dtype: str, width: int) -> ir.Function:
+def _build_pack(module: ir.Module, dtype: str) -> ir.Function:
     """`pack(from, to, rows, columns, step)`: one panel, of whose columns so many are left in the matrix."""
-    name = f"triptych.neuron.pack.{dtype}.{width}"
+    name = f"triptych.neuron.pack.{dtype}"
     builder, (source, target, rows, columns, step) = function(module, name, (POINTER, POINTER, *[I64] * 3))
 
     def place(row: ir.Value, column: ir.Value) -> tuple[ir.Value, ir.Value]:
-        return builder.add(builder.mul(row, step), column), builder.add(builder.mul(row, whole(width)), column)
+        return builder.add(builder.mul(row, step), column), builder.add(builder.mul(row, whole(WIDTH)), column)
 
     def store(value: ir.Value, at: ir.Value) -> None:
         builder.store(value, element(builder, target, at, FLOAT), align=4)
@@ -100,7 +99,7 @@ def _build_pack(module: ir.Module, dtype: str, width: int) -> ir.Function:
     def whole_row(row: ir.Value, carried: object) -> tuple[()]:
         del carried
         begin, to = place(row, whole(0))
-        store(_load(builder, dtype, source, begin, width), to)
+        store(_load(builder, dtype, source, begin, WIDTH), to)
         return ()
 
     def part_of_row(row: ir.Value, carried: object) -> tuple[()]:
@@ -114,10 +113,10 @@ def _build_pack(module: ir.Module, dtype: str, width: int) -> ir.Function:
             return ()
 
         loop(builder, whole(0), columns, 1, (), there)
-        loop(builder, columns, whole(width), 1, (), missing)
+        loop(builder, columns, whole(WIDTH), 1, (), missing)
         return ()
 
-    with builder.if_else(builder.icmp_signed(">=", columns, whole(width))) as (enough, part):
+    with builder.if_else(builder.icmp_signed(">=", columns, whole(WIDTH))) as (enough, part):
         with enough:
             loop(builder, whole(0), rows, 1, (), whole_row)
         with part:
@@ -128,44 +127,43 @@ def _build_pack(module: ir.Module, dtype: str, width: int) -> ir.Function:
 
 def _build_multiply(module: ir.Module, dtype: str, name: str) -> None:
     """All panels of a are packed, then panel by panel of b: it is packed, and multiplied by each of a."""
-    packs = {width: _build_pack(module, dtype, width) for width in (HEIGHT, WIDTH)}
+    packing = _build_pack(module, dtype)
     builder, arguments = function(module, name, (*[POINTER] * 4, *[I64] * 6))
     a, b, target, scratch, rows, *sizes, adds = arguments
     left, right = _Matrix(a, sizes[0], sizes[2]), _Matrix(b, sizes[1], sizes[3])
-    down_count, across_count = left.panels(builder, HEIGHT), right.panels(builder, WIDTH)
-    columns = builder.mul(across_count, whole(WIDTH))
+    columns = builder.mul(right.parts(builder, WIDTH), whole(WIDTH))
 
-    def panel_of_left(down: ir.Value) -> ir.Value:
-        return element(builder, scratch, builder.mul(builder.mul(down, rows), whole(HEIGHT)), FLOAT)
+    def place(panel: ir.Value) -> ir.Value:
+        return element(builder, scratch, builder.mul(builder.mul(panel, rows), whole(WIDTH)), FLOAT)
 
-    def pack(matrix: _Matrix, panel: ir.Value, width: int, to: ir.Value) -> None:
-        first = builder.mul(panel, whole(width))
+    def pack(matrix: _Matrix, panel: ir.Value, to: ir.Value) -> None:
+        first = builder.mul(panel, whole(WIDTH))
         begin = element(builder, matrix.begin, first, DTYPES[dtype][0])
-        builder.call(packs[width], [begin, to, rows, builder.sub(matrix.columns, first), matrix.step])
+        builder.call(packing, [begin, to, rows, builder.sub(matrix.columns, first), matrix.step])
 
-    def pack_left(down: ir.Value, carried: object) -> tuple[()]:
-        pack(left, down, HEIGHT, panel_of_left(down))
+    def pack_left(panel: ir.Value, carried: object) -> tuple[()]:
+        pack(left, panel, place(panel))
         return ()
 
     def across_all(across: ir.Value, carried: object) -> tuple[()]:
-        pack(right, across, WIDTH, panel_of_right)
+        pack(right, across, panel_of_right)
 
         def down_all(down: ir.Value, carried: object) -> tuple[()]:
-            sums = _sums(builder, panel_of_left(down), panel_of_right, rows)
-            corner = builder.add(
-                builder.mul(builder.mul(down, whole(HEIGHT)), columns), builder.mul(across, whole(WIDTH))
-            )
+            first = builder.mul(down, whole(HEIGHT))
+            panel, within = builder.udiv(first, whole(WIDTH)), builder.urem(first, whole(WIDTH))
+            sums = _sums(builder, element(builder, place(panel), within, FLOAT), panel_of_right, rows)
+            corner = builder.add(builder.mul(first, columns), builder.mul(across, whole(WIDTH)))
             for (row, part), total in zip(product(range(HEIGHT), range(_ACROSS)), sums, strict=True):
-                place = builder.add(builder.add(corner, builder.mul(whole(row), columns)), whole(part * _LANES))
-                _put(builder, total, element(builder, target, place, FLOAT), adds)
+                at = builder.add(builder.add(corner, builder.mul(whole(row), columns)), whole(part * _LANES))
+                _put(builder, total, element(builder, target, at, FLOAT), adds)
             return ()
 
-        loop(builder, whole(0), down_count, 1, (), down_all)
+        loop(builder, whole(0), left.parts(builder, HEIGHT), 1, (), down_all)
         return ()
 
-    loop(builder, whole(0), down_count, 1, (), pack_left)
-    panel_of_right = panel_of_left(down_count)
-    loop(builder, whole(0), across_count, 1, (), across_all)
+    loop(builder, whole(0), left.parts(builder, WIDTH), 1, (), pack_left)
+    panel_of_right = place(left.parts(builder, WIDTH))
+    loop(builder, whole(0), right.parts(builder, WIDTH), 1, (), across_all)
     builder.ret_void()
 
 
@@ -183,16 +181,14 @@ def _sums(builder: ir.IRBuilder, left: ir.Value, right: ir.Value, rows: ir.Value
     vector = ir.VectorType(FLOAT, _LANES)
 
     def one_row(row: ir.Value, totals: Sequence[ir.Value]) -> Sequence[ir.Value]:
-        right_row, left_row = builder.mul(row, whole(WIDTH)), builder.mul(row, whole(HEIGHT))
+        begin = builder.mul(row, whole(WIDTH))
         wide = [
-            builder.load(
-                element(builder, right, builder.add(right_row, whole(part * _LANES)), FLOAT), typ=vector, align=4
-            )
+            builder.load(element(builder, right, builder.add(begin, whole(part * _LANES)), FLOAT), typ=vector, align=4)
             for part in range(_ACROSS)
         ]
         made: list[ir.Value] = []
         for at in range(HEIGHT):
-            one = builder.load(element(builder, left, builder.add(left_row, whole(at)), FLOAT), typ=FLOAT, align=4)
+            one = builder.load(element(builder, left, builder.add(begin, whole(at)), FLOAT), typ=FLOAT, align=4)
             each = _in_all_lanes(builder, one, vector)
             made += [
                 fused(builder, "fma", each, part, totals[at * _ACROSS + at_part]) for at_part, part in enumerate(wide)
