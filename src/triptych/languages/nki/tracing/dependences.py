@@ -118,23 +118,28 @@ class _Accesses:
         """From the first element to the last one."""
 
     def collect(self, exempt: frozenset[int]) -> None:
-        """Those of all instructions but the exempt ones."""
-        numbers: dict[int, int] = {}
+        """Those of all instructions but the exempt ones, to tensors that were there before an independent loop."""
+        numbers: dict[int, tuple[int, int]] = {}
         for at, (instruction, path) in enumerate(zip(self._program, self._paths, strict=True)):
-            number = numbers.get(id(path))
-            if number is None:
-                checked = any(self._loops[loop].independent for loop, _ in path)
-                number = numbers[id(path)] = len(numbers) if checked else -1
-            if number < 0 or at in exempt:
+            known = numbers.get(id(path))
+            if known is None:
+                before = max([one.first_tensor for one in self._independent(path)], default=0)
+                known = numbers[id(path)] = (len(numbers), before)
+            number, before = known
+            if not before or at in exempt:
                 continue
             operands = instruction.operands
             for name, written in _uses(instruction.operation):
                 operand = operands.get(name)
-                if isinstance(operand, Region) and operand.dynamic is None:
+                if type(operand) is Region and operand.tensor < before and operand.dynamic is None:
                     self._owners.append(at)
                     self._numbers.append(number)
                     self._written.append(written)
                     self._add(operand)
+
+    def _independent(self, path: Path) -> list[Loop]:
+        loops = [self._loops[loop] for loop, _ in path]
+        return [loop for loop in loops if loop.independent]
 
     def _add(self, region: Region) -> None:
         self._regions.append(region)

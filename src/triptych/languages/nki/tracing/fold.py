@@ -20,12 +20,13 @@ def fold_copies(
     """The instructions of a program without those `copies` (indices) that the instruction before can do itself."""
     if not copies:
         return tuple(instructions)
+    sources = {instructions[index].region("src").tensor for index in copies}
     uses = Counter(
         [
             operand.tensor
             for instruction in instructions
             for operand in instruction.operands.values()
-            if isinstance(operand, Region)
+            if type(operand) is Region and operand.tensor in sources
         ]
     )
     folded: list[Instruction] = []

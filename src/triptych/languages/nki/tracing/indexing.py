@@ -14,6 +14,7 @@ from triptych.languages.calling import author_location
 
 ARRAYS = "a kernel's arrays are its tensors: pass np.array(…, dtype=np.float32), say"
 """What to do with a list of numbers."""
+Shape = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
 """For each axis of a tile the first index and the index behind the last that a mask lets through."""
 Cut = tuple[tuple[int, int] | None, ...]
@@ -307,10 +308,17 @@ class Mask:
         Raises:
             NkiError: for a mask that is not a box, such as one that compares two axes with each other.
         """
-        limits = [(0, count) for count in shape]
-        for index, comparison in self.terms:
-            limits = _cut(limits, index, comparison, shape)
-        return tuple(limits) if all(first < end for first, end in limits) else None
+        terms = tuple([(one.shape, one.offset, one.steps, comparison) for one, comparison in self.terms])
+        return _known_box(terms, tuple(shape))
+
+
+@lru_cache(1 << 12)
+def _known_box(terms: tuple[tuple[Shape, int, Shape, str], ...], shape: Shape) -> Box | None:
+    """The box of a mask whose terms have these shapes, offsets, steps and comparisons."""
+    limits = [(0, int(count)) for count in shape]
+    for counts, offset, steps, comparison in terms:
+        limits = _cut(limits, IndexTile(counts, int(offset), steps), comparison, shape)
+    return tuple(limits) if all(first < end for first, end in limits) else None
 
 
 def box_cut(box: Box, shape: Sequence[int]) -> Cut:

@@ -198,10 +198,7 @@ class Tracer(Declarations):
             if operand is None:
                 seen.append(_ABSENT)
             elif isinstance(operand, NkiTensor):
-                region = operand.region
-                if region is None or box or self.accumulated or not operand.writable or operand.tracer is not self:
-                    region = self._region(operand, box, rule)
-                regions[name] = region
+                regions[name] = region = self._operand(operand, box, rule)
                 seen.append(self._verifier.place(region) if box else operand.place)
             elif isinstance(operand, VirtualRegister):
                 regions[name] = region = self.index_region(operand, name)
@@ -218,6 +215,13 @@ class Tracer(Declarations):
         self._paths.append(self.loops.opened)
         self.instructions.append(instruction)
         return len(self.instructions) - 1
+
+    def _operand(self, tensor: NkiTensor, cut: Cut, rule: OperandRule) -> Region:
+        """The region of an operand, which a tensor keeps."""
+        known = tensor.region
+        if known is None or cut or known.tensor in self.accumulated or not tensor.writable or tensor.tracer is not self:
+            return self._region(tensor, cut, rule)
+        return known
 
     def place_of(self, region: Region) -> object:
         """What the rules look at of a region."""
@@ -248,9 +252,12 @@ class Tracer(Declarations):
         return self.cut(mask, self._masked_shape(row, operands))
 
     def _masked_shape(self, row: Row, operands: Mapping[str, TileOrNumber | None]) -> tuple[int, ...]:
-        tiles = [(rule.fixed, operands.get(rule.name)) for rule in row.operands]
-        ranked = [(not fixed, tile.size, tile) for fixed, tile in tiles if isinstance(tile, NkiTensor)]
-        return max(ranked, key=lambda one: one[:2])[2].shape
+        largest, shape = (False, -1), ()
+        for rule in row.operands:
+            tile = operands.get(rule.name)
+            if isinstance(tile, NkiTensor) and (rank := (not rule.fixed, tile.size)) > largest:
+                largest, shape = rank, tile.shape
+        return shape
 
     def cut(self, mask: object, shape: Sequence[int]) -> Cut | None:
         """The part of a tile of `shape` that a mask lets through: () for all of it, None for nothing."""
@@ -362,8 +369,10 @@ class Tracer(Declarations):
             self.note_legacy("psum += nisa.nc_matmul(…)")
             last = self.instructions[-1]
             dst = next(rule for rule in ROWS[last.operation].operands if rule.name == "dst")
-            operands = {**last.operands, "dst": self._region(target, (), dst)}
-            attributes = attributes_of(last.operation, {**last.attributes, "accumulate": None})
+            operands = {**last.operands, "dst": self._operand(target, (), dst)}
+            attributes = last.attributes
+            if attributes["accumulate"] is not None:
+                attributes = attributes_of(last.operation, {**attributes, "accumulate": None})
             accumulating = Instruction(last.operation, last.engine, operands, attributes, last.where)
             self._verifier.verify(accumulating)
             self.instructions[-1] = accumulating

@@ -3,8 +3,8 @@
 dst[m, n] = fma(a[K-1, m], b[K-1, n], … fma(a[1, m], b[1, n], fma(a[0, m], b[0, n], 0))): products are exact, sums are
 rounded. The order is that of the rows, so that results do not depend on the machine that this runs on.
 
-Both operands are packed into panels of `WIDTH` columns, row after row, the last filled up with zeros. The sums of `HEIGHT`
-columns of a panel of a with one of b are in registers together; both panels stay in the first cache.
+Both operands are packed into panels of `WIDTH` columns, row after row, the last filled up with zeros. The sums of
+`HEIGHT` columns of a panel of a with one of b are in registers together; both panels stay in the first cache.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def scratch_elements(rows: int, columns: int) -> int:
 def build() -> ir.Module:
     """`multiply(a, b, to, scratch, rows, columns of a, of b, step of a, of b, adds)` of each dtype.
 
-    Rows begin a step of elements apart. The result has a multiple of `HEIGHT` rows and of `WIDTH` columns; `adds`: it is added
-    to what is there, where it is not 0.
+    Rows begin a step of elements apart. The result has a multiple of `HEIGHT` rows and of `WIDTH` columns; `adds`, where
+    it is not 0: it is added to what is there.
     """
     module = ir.Module("triptych.neuron.products")
     for dtype, name in NAMES.items():
