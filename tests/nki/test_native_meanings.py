@@ -32,7 +32,7 @@ def _same_bits(found: NDArray[np.float32], expected: NDArray[np.float32]) -> Non
     )
 
 
-def _normal(random: np.random.Generator, shape: tuple[int, int], dtype: type[Any]) -> NDArray[Any]:
+def _normal(random: np.random.Generator, shape: tuple[int, ...], dtype: type[Any]) -> NDArray[Any]:
     return random.standard_normal(shape).astype(dtype)
 
 
@@ -80,16 +80,18 @@ def test_products_of_numbers_that_are_none() -> None:
     _same_bits(compiled.multiply(a, b), systolic(a, b))
 
 
+@pytest.mark.parametrize("adds", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_products_onto_sums(shape: tuple[int, int, int]) -> None:
-    """Added up where the sums lie, whether they fill all panels or not, neighbours or not."""
+def test_products_in_place(shape: tuple[int, int, int], adds: bool) -> None:
+    """Put or added where the sums lie, whether they fill all panels or not, of two axes or three."""
     depth, rows, columns = shape
     random = np.random.default_rng(sum(shape))
     a, b = (_normal(random, (depth, one), np.float32) for one in (rows, columns))
-    whole = _normal(random, (rows, 2 * columns), np.float32)
-    for sums in (whole[:, :columns].copy(), whole[:, ::2]):
-        expected = sums + systolic(a, b)
-        _same_bits(compiled.multiply(a, b, sums), expected)
+    for axes in ((rows, columns), (rows, 1, columns)):
+        sums = _normal(random, axes, np.float32)
+        expected = systolic(a, b).reshape(axes)
+        expected = sums + expected if adds else expected
+        assert compiled.multiply(a, b, sums, adds=adds) is sums
         _same_bits(sums, expected)
 
 
@@ -111,20 +113,49 @@ def test_products_of_parts(dtype: type[Any]) -> None:
             _same_bits(compiled.multiply(left[:depth], right[:depth]), systolic(left[:depth], right[:depth]))
 
 
+def _exponential(values: NDArray[Any]) -> NDArray[np.float32]:
+    with np.errstate(all="ignore"):
+        return np.exp(values.astype(np.float64)).astype(np.float32)
+
+
 def test_exponential() -> None:
     """What float64 gives, rounded: of bits at random, and where float32 ends."""
-    bits = np.random.default_rng(8).integers(0, 1 << 32, 1 << 18, dtype=np.uint64).astype(np.uint32)
-    values = np.concatenate([bits.view(np.float32), np.array(EDGES, np.float32)])
-    with np.errstate(all="ignore"):
-        _same_bits(compiled.exp(values), np.exp(values.astype(np.float64)).astype(np.float32))
+    bits = np.random.default_rng(8).integers(0, 1 << 32, (64, 4096), dtype=np.uint64).astype(np.uint32)
+    for values in (bits.view(np.float32), np.array([EDGES], np.float32)):
+        _same_bits(compiled.exp(values), _exponential(values))
 
 
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 1000])
-def test_exponential_of_any_number(count: int) -> None:
-    """Neighbours that fill no vector, and elements that are no neighbours."""
-    values = np.random.default_rng(count).standard_normal((count, 3)).astype(np.float32)
-    for part in (values, values[:, 1], values[:, ::2]):
-        np.testing.assert_array_equal(compiled.exp(part), np.exp(part.astype(np.float64)).astype(np.float32))
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])
+def test_exponential_of_parts(count: int) -> None:
+    """Neighbours that fill no vector, elements that are none, rows that are one."""
+    values = np.random.default_rng(count).standard_normal((6, 2 * count)).astype(np.float32)
+    for part in (values, values[:, 1:count], values[::2, ::2], np.broadcast_to(values[:1], (5, 2 * count))):
+        _same_bits(compiled.exp(part), _exponential(part))
+
+
+def test_exponential_of_scaled_values() -> None:
+    """Scale and bias are rounded one by one, as float32's are; numbers or one for each row."""
+    random = np.random.default_rng(10)
+    values, scale, bias = (random.standard_normal((9, one)).astype(np.float32) for one in (37, 1, 1))
+    values[0, 0], bias[0, 0] = -0.0, np.inf
+    for one in (None, scale, np.asarray(np.float32(1.7))):
+        for other in (None, bias, np.asarray(np.float32(-0.3))):
+            expected = values if one is None else values * one
+            expected = expected if other is None else expected + other
+            _same_bits(compiled.exp(values, one, other), _exponential(expected))
+
+
+def test_exponential_in_place() -> None:
+    """Where it is to go, also over what it is of; what overlaps otherwise gets an array of its own."""
+    memory = np.random.default_rng(11).standard_normal((8, 64)).astype(np.float32)
+    apart, expected = np.full((8, 40), np.nan, np.float32), _exponential(memory)
+    assert compiled.exp(memory[:, :32], out=apart[:, 8:]).base is apart
+    _same_bits(apart[:, 8:], expected[:, :32])
+    moved = compiled.exp(memory[:, :40], out=memory[:, 3:43])
+    assert not np.may_share_memory(moved, memory)
+    _same_bits(moved, expected[:, :40])
+    _same_bits(compiled.exp(memory, out=memory), expected)
+    _same_bits(memory, expected)
 
 
 @pytest.mark.parametrize("operation", ["add", "multiply"])

@@ -13,16 +13,29 @@ from triptych.neuron.isa.casts import widen
 from triptych.neuron.isa.row import FloatingWork, Subject
 
 
-def apply_alu(name: object, left: NDArray[Any], right: NDArray[Any], reverse: object = False) -> NDArray[Any]:
-    """One operation, on float32 or, for a bit operation, on raw bits: an immediate's as many as the tile's."""
+def apply_alu(
+    name: object,
+    left: NDArray[Any],
+    right: NDArray[Any],
+    reverse: object = False,
+    out: NDArray[np.float32] | None = None,
+) -> NDArray[Any]:
+    """One operation, on float32 or, for a bit operation, on raw bits: an immediate's as many as the tile's.
+
+    `out`, where it has the result's shape and the operation can, gets the result and is returned.
+    """
     operation = ALU[str(name)]
+    meaning = operation.meaning
     if operation.kind is AluKind.ARITHMETIC:
         left, right = widen(left), widen(right)
     elif right.ndim == 0:
         right = _bits(right, left.dtype, amount=operation.shifts and not reverse)
     elif right.dtype.itemsize == left.dtype.itemsize:
         right = right.view(left.dtype)  # numpy would widen int32 and uint32 to int64
-    return operation.meaning(right, left) if reverse else operation.meaning(left, right)
+    first, second = (right, left) if reverse else (left, right)
+    if out is not None and left.shape == out.shape and isinstance(meaning, np.ufunc) and left.dtype == out.dtype:
+        return meaning(first, second, out=out)
+    return meaning(first, second)
 
 
 def _bits(immediate: NDArray[Any], dtype: np.dtype[Any], *, amount: bool) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +31,19 @@ class Function:
     name: str
     meaning: Callable[[Doubles], Doubles]
     valid: tuple[float, float] | None = None
-    native: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None = None
-    """The same of large arrays, faster."""
+    native: Callable[..., NDArray[np.float32]] | None = None
+    """The same of large tiles, faster: `compiled.exp` says of what and where to."""
 
     def __call__(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """The function of each value."""
-        if self.native is not None and values.size >= compiled.WORTHWHILE:
+        if self.works_natively(values):
+            assert self.native is not None
             return self.native(values)
         return self.meaning(values.astype(np.float64)).astype(np.float32)
+
+    def works_natively(self, values: NDArray[Any]) -> bool:
+        """Whether a tile [P, N] is so large that native code is worthwhile, and there is some."""
+        return self.native is not None and values.ndim == 2 and values.size >= compiled.WORTHWHILE
 
 
 def _sigmoid(x: Doubles) -> Doubles:
@@ -120,7 +126,9 @@ def _functions() -> Mapping[str, Function]:
         Function("mish", _mish),
         Function("erf", erf),
         Function("erf_dx", _erf_derivative),
-        Function("exp", np.exp, native=lambda x: compiled.exp(x)),  # looked up when it is called: imported then
+        Function(
+            "exp", np.exp, native=lambda *given: compiled.exp(*given)
+        ),  # looked up when it is called: imported then
         Function("sign", np.sign),
         Function("abs", np.abs),
         Function("log", np.log, (2.0**-64, 2.0**64)),

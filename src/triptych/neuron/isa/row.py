@@ -42,7 +42,7 @@ Masked elements of an output (`numpy.ma`) stay what they were.
 class Values:
     """The data of an instruction's operands: arrays shaped [partitions, …], immediates as float64 without axes."""
 
-    __slots__ = ("_by_name", "_dtypes", "_real", "_shapes", "notes", "onto", "others", "program")
+    __slots__ = ("_by_name", "_dtypes", "_real", "_shapes", "adds", "dst", "notes", "others", "program")
 
     def __init__(
         self,
@@ -60,8 +60,10 @@ class Values:
         """Of a meeting the values of all programs that take part, this one's too."""
         self.notes: list[str] = []
         """What a meaning saw: indices that are outside of a tile."""
-        self.onto: NDArray[np.float32] | None = None
-        """The sums, where they lie, to which the machine adds all of `dst`; a meaning that does so gives this array."""
+        self.dst: NDArray[np.float32] | None = None
+        """Where `dst` lies, if a row that works in place may write all of it; what did so gives this very array."""
+        self.adds = False
+        """Whether to add to what lies there (`Row.accumulates`)."""
         self._real: Values | None = None
 
     @property
@@ -383,6 +385,8 @@ class Row:
     effect: Effect
     moves_bits: bool
     """Whether its operands may be packed (x4): they are moved as they are, between tensors of one dtype."""
+    in_place: bool
+    """Whether its meaning can put a float32 result where `dst` lies (`Values.dst`), or add it there."""
 
     def rule(self, name: str) -> OperandRule | None:
         """The rule of an operand."""
@@ -408,6 +412,7 @@ def row(
     core_generation: int = 2,
     effect: Effect = Effect.COMPUTE,
     moves_bits: bool = False,
+    in_place: bool = False,
 ) -> Callable[[Meaning], Meaning]:
     """Put a row into the table; the decorated function is its meaning.
 
@@ -432,6 +437,7 @@ def row(
             core_generation=core_generation,
             effect=effect,
             moves_bits=moves_bits,
+            in_place=in_place,
         )
         return meaning
 

@@ -92,16 +92,23 @@ class Buffer:
             self._fill(self.known.blank)
         return self._view(place) if isinstance(place, Strided) else self._elements()[place.offsets]
 
-    def write(self, place: Place, values: NDArray[Any]) -> None:
-        """Elements of the tensor's dtype; what lies outside is left out."""
+    def target(self, place: Strided) -> NDArray[Any]:
+        """The elements of a place, all of which are about to be written."""
         if self.known.blank is not None:
             if self.covered(place):
                 self.known.blank = None
             else:
                 self._fill(self.known.blank)
+        return self._view(place)
+
+    def write(self, place: Place, values: NDArray[Any]) -> None:
+        """Elements of the tensor's dtype; what lies outside is left out."""
         if isinstance(place, Strided):
-            self._view(place)[...] = values
-        elif place.valid is None:
+            self.target(place)[...] = values
+            return
+        if self.known.blank is not None:
+            self._fill(self.known.blank)
+        if place.valid is None:
             self._elements()[place.offsets] = values
         else:
             self._elements()[place.offsets[place.valid]] = np.broadcast_to(values, place.shape)[place.valid]

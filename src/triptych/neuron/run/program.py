@@ -197,8 +197,8 @@ class ProgramRun:
         inputs = self._inputs(step)
         values = self._values(inputs.values, inputs)
         rangecheck(self._findings, instruction, values)
-        if row.accumulates:
-            values.onto = self._sums(instruction, inputs)
+        if row.in_place and not inputs.undefined:
+            values.dst, values.adds = self._target(instruction, row, inputs)
         results = row.meaning(values, attributes)
         if values.notes:
             notecheck(self._findings, instruction, values.notes)
@@ -209,8 +209,8 @@ class ProgramRun:
             given = Given(inputs.values, inputs.flags, inputs.shapes, inputs.dtypes)
             defined = {name: propagate(row, attributes, given, name) for name in wanted}
         for name in wanted:
-            if results[name] is values.onto:
-                inputs.buffers[name].mark_defined(inputs.places[name], defined.get(name))
+            if name == "dst" and _is_in_place(values, row, results[name]):
+                inputs.buffers[name].mark_defined(inputs.places[name], None)
             else:
                 self._write(step, name, inputs, results[name], defined.get(name))
 
@@ -331,15 +331,24 @@ class ProgramRun:
             racecheck(self._findings, instruction, name, self._program, stamps, "stores to")
         buffer.stamp_store(place, 1 + self._program)
 
-    def _sums(self, instruction: Instruction, inputs: Inputs) -> NDArray[np.float32] | None:
-        """Where in PSUM the sums of other matmuls lie to which all of this one's product is added; None: elsewhere."""
+    def _target(self, instruction: Instruction, row: Row, inputs: Inputs) -> tuple[NDArray[np.float32] | None, bool]:
+        """Where a result may be put, or added (True), as it is: all of `dst`, float32 on the chip; None: nowhere."""
         buffer, place = inputs.buffers["dst"], inputs.places["dst"]
-        if inputs.inside or isinstance(place, Scattered) or instruction.attributes.get("accumulate") is False:
-            return None
-        if buffer.tensor.dtype.name != "f32" or buffer.accumulating_view(place) is not True:
-            return None
-        sums = buffer.read(place)
-        return sums if sums.flags.c_contiguous else None
+        if isinstance(place, Scattered) or inputs.inside or buffer.tensor.dtype.name != "f32":
+            return None, False
+        if not row.accumulates:
+            if len(place.shape) != 2 or not buffer.tensor.space.on_chip:
+                return None, False
+            if buffer.tensor.space is Space.PSUM:
+                buffer.mark_accumulating(place, False)
+            return buffer.target(place), False
+        flags, asked = buffer.accumulating_view(place), instruction.attributes.get("accumulate")
+        adds = flags if asked is None else bool(asked)
+        if isinstance(adds, np.ndarray) or (adds and flags is not True) or not place.layout.packed:
+            return None, False
+        psumcheck(self._findings, instruction, buffer, place, flags)
+        buffer.mark_accumulating(place, True)
+        return (buffer.read(place), True) if adds else (buffer.target(place), False)
 
     def _accumulate(self, instruction: Instruction, buffer: Buffer, place: Place, values: NDArray[Any]) -> NDArray[Any]:
         """What a matmul leaves in PSUM: its product, or the sum with what matmuls before it left there."""
@@ -353,6 +362,16 @@ class ProgramRun:
         old = buffer.read(place)
         total = old.astype(np.float32, copy=False) + values
         return total if adding is True else np.where(adding, total, values)
+
+
+def _is_in_place(values: Values, row: Row, result: NDArray[Any]) -> bool:
+    """Whether a result lies where `dst` does; of a row that accumulates it is put there if it does not yet."""
+    if values.dst is None or (result is not values.dst and not row.accumulates):
+        return False
+    if result is not values.dst:
+        made = result.reshape(values.dst.shape)
+        values.dst[...] = values.dst + made if values.adds else made
+    return True
 
 
 _LOOPS = frozenset({Effect.BEGIN_COUNTED, Effect.BEGIN_WHILE, Effect.END})

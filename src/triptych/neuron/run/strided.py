@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ class Layout:
     """The greatest number that divides the run and all steps between runs."""
     dense: int
     """How many bytes are visited where all are neighbours, each once; else 0."""
+    packed: bool
+    """Whether each element lies behind the one before it, the last axis fastest."""
 
 
 @lru_cache(4096)
@@ -50,7 +52,9 @@ def layout_of(pattern: Pattern, stored: np.dtype[Any]) -> Layout:
         else:
             gaps.append((step, count))
     grain = gcd(run, *(step for step, _ in gaps))
-    return Layout(pattern, stored, item, shape, strides, run, tuple(gaps), grain, 0 if gaps else run)
+    inner = [item * prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    packed = all(count == 1 or step == one for count, step, one in zip(shape, strides, inner, strict=True))
+    return Layout(pattern, stored, item, shape, strides, run, tuple(gaps), grain, 0 if gaps else run, packed)
 
 
 @value

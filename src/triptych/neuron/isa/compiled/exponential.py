@@ -18,6 +18,7 @@ from triptych.neuron.isa.compiled.loops import (
     element,
     function,
     fused,
+    in_all_lanes,
     loop,
     splat,
     vector_of,
@@ -27,7 +28,8 @@ from triptych.neuron.isa.compiled.loops import (
 
 NAME = "triptych.neuron.exp"
 
-_LANES = 8
+_LANES = 16
+"""Of four vectors of float64: the steps of one wait for each other."""
 _LEAST, _MOST = -110.0, 90.0
 """Beyond them all results are 0 and infinity in float32."""
 _ROUNDING = 1.5 * 2.0**52
@@ -39,24 +41,41 @@ _MANTISSA_BITS, _ONE = 52, 0x3FF0000000000000
 
 
 def build() -> ir.Module:
-    """`exp(from, to, count)`: the exponential of each of so many neighbours."""
+    """`exp(from, to, scales, biases, rows, columns, step of from, of to)`: of each element * its row's scale + bias.
+
+    Rows begin a step of elements apart.
+    """
     module = ir.Module(NAME)
-    builder, (source, target, count) = function(module, NAME, (POINTER, POINTER, I64))
+    builder, arguments = function(module, NAME, (*[POINTER] * 4, *[I64] * 4))
+    source, target, scales, biases, rows, columns, source_step, target_step = arguments
+    in_steps = whole_steps(builder, columns, _LANES)
 
-    def body(lanes: int, begin: ir.Value, end: ir.Value) -> None:
-        kind = vector_of(FLOAT, lanes)
+    def one_row(row: ir.Value, carried: object) -> tuple[()]:
+        del carried
+        scale, bias = (builder.load(element(builder, one, row, FLOAT), typ=FLOAT, align=4) for one in (scales, biases))
+        begin = element(builder, source, builder.mul(row, source_step), FLOAT)
+        to = element(builder, target, builder.mul(row, target_step), FLOAT)
+        for lanes, first, end in ((_LANES, whole(0), in_steps), (1, in_steps, columns)):
+            kind = vector_of(FLOAT, lanes)
+            scale_each, bias_each = (in_all_lanes(builder, one, kind) for one in (scale, bias))
 
-        def step(index: ir.Value, carried: object) -> tuple[()]:
-            del carried
-            x = builder.load(element(builder, source, index, FLOAT), typ=kind, align=4)
-            builder.store(_exponential(builder, x, lanes), element(builder, target, index, FLOAT), align=4)
-            return ()
+            def step(
+                index: ir.Value,
+                carried: object,
+                lanes: int = lanes,
+                scale_each: ir.Value = scale_each,
+                bias_each: ir.Value = bias_each,
+            ) -> tuple[()]:
+                del carried
+                x = builder.load(element(builder, begin, index, FLOAT), typ=vector_of(FLOAT, lanes), align=4)
+                x = builder.fadd(builder.fmul(x, scale_each), bias_each)
+                builder.store(_exponential(builder, x, lanes), element(builder, to, index, FLOAT), align=4)
+                return ()
 
-        loop(builder, begin, end, lanes, (), step)
+            loop(builder, first, end, lanes, (), step)
+        return ()
 
-    in_steps = whole_steps(builder, count, _LANES)
-    body(_LANES, whole(0), in_steps)
-    body(1, in_steps, count)
+    loop(builder, whole(0), rows, 1, (), one_row)
     builder.ret_void()
     return module
 
@@ -70,7 +89,7 @@ def _exponential(builder: ir.IRBuilder, x: ir.Value, lanes: int) -> ir.Value:
     n = builder.fsub(shifted, splat(double, _ROUNDING))
     rest = fused(builder, "fmuladd", n, splat(double, -_LN2_HIGH), x)
     rest = fused(builder, "fmuladd", n, splat(double, -_LN2_LOW), rest)
-    total = splat(double, 1 / math.factorial(_POWERS))
+    total: ir.Value = splat(double, 1 / math.factorial(_POWERS))
     for power in reversed(range(_POWERS)):
         total = fused(builder, "fmuladd", total, rest, splat(double, 1 / math.factorial(power)))
     exponent = builder.shl(builder.bitcast(shifted, integer), splat(integer, _MANTISSA_BITS))

@@ -35,13 +35,33 @@ def _function(build: Callable[[], ir.Module], names: tuple[str, ...], name: str,
     return prototype(_addresses(build, names)[name])
 
 
-def exp(values: Floats) -> Floats:
-    """The exponential of each element, computed in float64 and rounded once."""
-    source = np.ascontiguousarray(values)
-    result = np.empty(source.shape, np.float32)
-    run = _function(exponential.build, (exponential.NAME,), exponential.NAME, 3)
-    run(source.ctypes.data, result.ctypes.data, source.size)
-    return result
+def exp(values: Floats, scale: Floats | None = None, bias: Floats | None = None, out: Floats | None = None) -> Floats:
+    """The exponential of values [P, N] * scale + bias, which are float32; it is computed in float64, rounded once.
+
+    Scale and bias, where there are any, are numbers or [P, 1]. `out` [P, N], where it can be, gets the result and is
+    returned: it is another array, or `values` itself.
+    """
+    rows, columns = values.shape
+    source, step = _rows_of_neighbours(values)
+    if out is None or out.strides[1] != out.itemsize or (np.may_share_memory(out, source) and not _same(out, source)):
+        out = np.empty(values.shape, np.float32)
+    scales, biases = _column(scale, rows, 1.0), _column(bias, rows, 0.0)
+    run = _function(exponential.build, (exponential.NAME,), exponential.NAME, 8)
+    addresses = (source.ctypes.data, out.ctypes.data, scales.ctypes.data, biases.ctypes.data)
+    run(*addresses, rows, columns, step, out.strides[0] // out.itemsize)
+    return out
+
+
+def _same(first: Floats, second: Floats) -> bool:
+    """Whether each element of two arrays lies where the other's does."""
+    return first.ctypes.data == second.ctypes.data and first.strides == second.strides
+
+
+def _column(value: Floats | None, rows: int, default: float) -> Floats:
+    """A number for each row."""
+    if value is None:
+        return np.full(rows, default, np.float32)
+    return np.ascontiguousarray(np.broadcast_to(value.reshape(-1), rows))
 
 
 def reduce_rows(operation: str, rows: Floats) -> Floats:
@@ -72,10 +92,12 @@ _PRODUCTS = tuple(products.NAMES.values())
 _MULTIPLY = {dtype.numpy: products.NAMES[dtype.numpy.name] for dtype in (DTYPES["f32"], DTYPES["bf16"])}
 
 
-def multiply(stationary: NDArray[Any], moving: NDArray[Any], onto: Floats | None = None) -> Floats:
+def multiply(
+    stationary: NDArray[Any], moving: NDArray[Any], out: Floats | None = None, *, adds: bool = False
+) -> Floats:
     """stationary [K, M].T @ moving [K, N] of floats of at most 32 bits: [M, N], as `products` says.
 
-    `onto` [M, N] has what it is added to, in float32, and is what is returned then.
+    `out`, neighbours [M, …] that are no operand, gets the result and is returned; `adds`: what it has is added to.
     """
     name = _MULTIPLY.get(stationary.dtype)
     if name is None or stationary.dtype != moving.dtype:
@@ -84,15 +106,18 @@ def multiply(stationary: NDArray[Any], moving: NDArray[Any], onto: Floats | None
     (left, left_step), (right, right_step) = _rows_of_neighbours(stationary), _rows_of_neighbours(moving)
     (rows, height), width = left.shape, right.shape[1]
     shape = (_rounded_up(height, products.HEIGHT), _rounded_up(width, products.WIDTH))
-    adds = onto is not None and onto.shape == shape and onto.flags.c_contiguous
-    result = onto if onto is not None and adds else np.empty(shape, np.float32)
+    direct = out is not None and shape == (height, width)
+    result = out if out is not None and direct else np.empty(shape, np.float32)
     scratch = _SCRATCH.address(products.scratch_elements(rows, height))
     run = _function(products.build, _PRODUCTS, name, 10)
     addresses = (left.ctypes.data, right.ctypes.data, result.ctypes.data, scratch)
-    run(*addresses, rows, height, width, left_step, right_step, int(adds))
-    if onto is None or adds:
+    run(*addresses, rows, height, width, left_step, right_step, int(direct and adds))
+    if out is None:
         return result[:height, :width]
-    return np.add(onto, result[:height, :width], out=onto)
+    if not direct:
+        made = result[:height, :width].reshape(out.shape)
+        out[...] = out + made if adds else made
+    return out
 
 
 def _rounded_up(count: int, width: int) -> int:

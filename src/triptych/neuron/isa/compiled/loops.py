@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
+_I32 = ir.IntType(32)
 I64, FLOAT, DOUBLE = ir.IntType(64), ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
 
@@ -73,6 +74,15 @@ def splat(kind: ir.Type, value: float) -> ir.Constant:
     if isinstance(kind, ir.VectorType):
         return ir.Constant(kind, [ir.Constant(kind.element, value)] * kind.count)
     return ir.Constant(kind, value)
+
+
+def in_all_lanes(builder: ir.IRBuilder, value: ir.Value, kind: ir.Type) -> ir.Value:
+    """A value in each lane of a kind."""
+    if not isinstance(kind, ir.VectorType):
+        return value
+    undefined, first = ir.Constant(kind, ir.Undefined), ir.Constant(_I32, 0)
+    alone = builder.insert_element(undefined, value, first)
+    return builder.shuffle_vector(alone, undefined, ir.Constant(ir.VectorType(_I32, kind.count), [first] * kind.count))
 
 
 def fused(builder: ir.IRBuilder, intrinsic: str, left: ir.Value, right: ir.Value, added: ir.Value) -> ir.Value:

@@ -22,6 +22,7 @@ from triptych.neuron.isa.compiled.loops import (
     element,
     function,
     fused,
+    in_all_lanes,
     loop,
     splat,
     vector_of,
@@ -53,8 +54,8 @@ def scratch_elements(rows: int, columns: int) -> int:
 def build() -> ir.Module:
     """`multiply(a, b, to, scratch, rows, columns of a, of b, step of a, of b, adds)` of each dtype.
 
-    Rows begin a step of elements apart. The result has a multiple of `HEIGHT` rows and of `WIDTH` columns; `adds`, where
-    it is not 0: it is added to what is there.
+    Rows begin a step of elements apart. The result has a multiple of `HEIGHT` rows and of `WIDTH` columns; where `adds`
+    is not 0, it is added to what is there.
     """
     module = ir.Module("triptych.neuron.products")
     for dtype, name in NAMES.items():
@@ -189,16 +190,10 @@ def _sums(builder: ir.IRBuilder, left: ir.Value, right: ir.Value, rows: ir.Value
         made: list[ir.Value] = []
         for at in range(HEIGHT):
             one = builder.load(element(builder, left, builder.add(begin, whole(at)), FLOAT), typ=FLOAT, align=4)
-            each = _in_all_lanes(builder, one, vector)
+            each = in_all_lanes(builder, one, vector)
             made += [
                 fused(builder, "fma", each, part, totals[at * _ACROSS + at_part]) for at_part, part in enumerate(wide)
             ]
         return made
 
     return loop(builder, whole(0), rows, 1, [splat(vector, 0.0)] * (HEIGHT * _ACROSS), one_row)
-
-
-def _in_all_lanes(builder: ir.IRBuilder, value: ir.Value, vector: ir.VectorType) -> ir.Value:
-    undefined, first = ir.Constant(vector, ir.Undefined), ir.Constant(_I32, 0)
-    alone = builder.insert_element(undefined, value, first)
-    return builder.shuffle_vector(alone, undefined, ir.Constant(ir.VectorType(_I32, _LANES), [first] * _LANES))

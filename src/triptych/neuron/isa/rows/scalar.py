@@ -45,8 +45,11 @@ def argument(operands: Values) -> NDArray[np.float32]:
 
 def activate(operands: Values, attributes: Attributes) -> NDArray[np.float32]:
     """function(data * scale + bias) in float32."""
-    value = argument(operands)
-    return FUNCTIONS[str(attributes["function"])](value)
+    function, data = FUNCTIONS[str(attributes["function"])], operands.flat("data")
+    if function.native is not None and function.works_natively(data):
+        scale, bias = (widen(operands.flat(name)) if name in operands else None for name in ("scale", "bias"))
+        return function.native(widen(data), scale, bias, operands.dst)
+    return function(argument(operands))
 
 
 def _activation_work(subject: Subject) -> int:
@@ -93,6 +96,7 @@ _CHECKS = (
     cost=Cost.ACTIVATION,
     checks=_CHECKS,
     flops=_activation_work,
+    in_place=True,
 )
 def activation(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst = function(data * scale + bias)."""

@@ -205,6 +205,7 @@ def _permuted(operands: Values) -> NDArray[Any]:
     checks=(_contraction, check_free_sizes, _input_dtypes, _double_row, _array_tile, _destination),
     flops=_matmul_flops,
     accumulates=True,
+    in_place=True,
 )
 def nc_matmul(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst[M, N] (+)= stationary[K, M].T @ moving[K, N], over at most 128 products an element.
@@ -218,10 +219,7 @@ def nc_matmul(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[
     if attributes["double_row"]:
         rows = stationary.shape[0] * 2
         stationary, moving = stationary.reshape(rows, -1), moving.reshape(rows, -1)
-    if operands.onto is None:
-        return {"dst": compiled.multiply(stationary, moving)}
-    compiled.multiply(stationary, moving, operands.onto.reshape(len(operands.onto), -1))
-    return {"dst": operands.onto}
+    return {"dst": compiled.multiply(stationary, moving, operands.dst, adds=operands.adds)}
 
 
 def _transposed_shape(subject: Subject) -> None:

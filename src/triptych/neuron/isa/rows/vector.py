@@ -78,13 +78,14 @@ def _tensor_tensor_work(subject: Subject) -> int:
         _integer_engine,
     ),
     flops=_tensor_tensor_work,
+    in_place=True,
 )
 def tensor_tensor(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst = data1 op data2."""
     left, right = operands.flat("data1"), operands.flat("data2")
     if attributes["integer"]:
         return {"dst": ALU[str(attributes["op"])].meaning(left, right)}
-    return {"dst": apply_alu(attributes["op"], left, right)}
+    return {"dst": apply_alu(attributes["op"], left, right, out=operands.dst)}
 
 
 def _one_kind(subject: Subject) -> None:
@@ -127,13 +128,15 @@ def _scalar_operand(name: str, attribute: str) -> Check:
         _scalar_operand("operand1", "op1"),
     ),
     flops=operations_work("op0", "op1"),
+    in_place=True,
 )
 def tensor_scalar(operands: Values, attributes: Attributes) -> Mapping[str, NDArray[Any]]:
     """dst = (data op0 operand0) op1 operand1, operands in reverse where asked for."""
-    value = apply_alu(attributes["op0"], operands.flat("data"), operands.flat("operand0"), attributes["reverse0"])
-    if attributes["op1"] is not None:
-        value = apply_alu(attributes["op1"], value, operands.flat("operand1"), attributes["reverse1"])
-    return {"dst": value}
+    data, operand = operands.flat("data"), operands.flat("operand0")
+    if attributes["op1"] is None:
+        return {"dst": apply_alu(attributes["op0"], data, operand, attributes["reverse0"], operands.dst)}
+    value = apply_alu(attributes["op0"], data, operand, attributes["reverse0"])
+    return {"dst": apply_alu(attributes["op1"], value, operands.flat("operand1"), attributes["reverse1"], operands.dst)}
 
 
 @row(
