@@ -13,6 +13,7 @@ from systolic import systolic
 
 from triptych.neuron.isa import compiled
 from triptych.neuron.isa.arithmetic import reduce_in_order
+from triptych.neuron.isa.compiled.library import address
 from triptych.neuron.isa.functions import FUNCTIONS
 
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3, ml_dtypes.float8_e5m2]
@@ -181,3 +182,11 @@ def test_large_tiles_take_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
     small = [FUNCTIONS["exp"](values), reduce_in_order("add", values), reduce_in_order("multiply", values)]
     for one, other in zip(large, small, strict=True):
         _same_bits(one, other)
+
+
+def test_addresses() -> None:
+    """What numpy says of where arrays begin: views of parts, from right to left, read-only ones."""
+    whole = np.arange(60, dtype=np.float32).reshape(6, 10)
+    frozen = np.frombuffer(bytes(16), np.float32)
+    for one in (whole, whole[1:, 3:], whole[::-1, ::-2], whole.T, frozen, np.broadcast_to(frozen[:1], (3, 3))):
+        assert address(one) == one.ctypes.data
