@@ -20,10 +20,6 @@ from peers.triton_viz_nki import Interpreter, beta1, beta2, require_installed
 from triptych.languages.nki import nki, nki_beta1
 
 TARGET = at_most(1 / 3, Of.RATIO)
-UNJUDGED = {
-    "attention": "few loads, which take triton-viz most of its time; products and powers are in float64 here alone",
-}
-"""Kernels of `neuronxcc.nki` that need not reach it, and why. Of `import nki` none need: see README.md."""
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """Of numpy's products, on both sides: two wait for each other where the machine has other work."""
 CHIP = "trn2"
@@ -65,18 +61,14 @@ def measure(quick: bool) -> Iterator[Figure]:
     labels = dict.fromkeys(label for label, _ in (name.split(SEPARATOR) for name in found))
     for label in labels:
         seconds = {run: found[label + SEPARATOR + run] for run in RUNS if label + SEPARATOR + run in found}
-        language, kernel = label.split(": ")[0], label.split(": ")[1].split(" ")[0]
-        judged = language == JUDGED and kernel not in UNJUDGED
-        reason = f" ({UNJUDGED[kernel]})" if language == JUDGED and kernel in UNJUDGED else ""
         yield Figure(
-            label + reason, min(seconds[OURS]), "s", Peer("triton-viz, with its tracer", min(seconds[THEIRS])),
-            TARGET if judged else None, seconds[OURS],
+            label, min(seconds[OURS]), "s", Peer("triton-viz, with its tracer", min(seconds[THEIRS])), TARGET,
+            seconds[OURS],
             details={f"{run}_s": min(taken) for run, taken in seconds.items() if run not in (OURS, THEIRS)},
         )  # fmt: skip
 
 
-JUDGED = "neuronxcc.nki"
-OURS, THEIRS, ALONE = RUNS = ("ours", "theirs", "without its tracer")
+OURS, THEIRS, RETRACED, ALONE = RUNS = ("ours", "theirs", "ours, traced anew", "theirs without its tracer")
 SEPARATOR = " | "
 
 
@@ -84,7 +76,7 @@ def times(quick: float) -> dict[str, list[float]]:
     """Seconds of each round by the kernel and who ran it."""
     rows, columns = (128, 512) if quick else (1024, 1024)
     sides = (
-        Side(JUDGED, nki_kernels_beta1, nki_beta1.jit, beta1(), _cases(rows, columns, 1.0, 0.0)),
+        Side("neuronxcc.nki", nki_kernels_beta1, nki_beta1.jit, beta1(), _cases(rows, columns, 1.0, 0.0)),
         Side("nki", nki_kernels_beta2, nki.jit, beta2(), _cases(rows, columns, math.sqrt(D), 1e-5)),
     )
     found: dict[str, list[float]] = {}
@@ -98,10 +90,13 @@ def times(quick: float) -> dict[str, list[float]]:
 
 def _beside(case: Case, side: Side, rounds: int) -> tuple[str, dict[str, list[float]]]:
     kernel = getattr(side.theirs.module(Path(str(side.kernels.__file__))), case.kernel)
-    runs: dict[str, Callable[..., object]] = {
-        OURS: side.compiled(getattr(side.kernels, case.kernel)),
-        THEIRS: side.theirs.traced(kernel),
-    }
+    ours = side.compiled(getattr(side.kernels, case.kernel))
+
+    def retraced(*arguments: Array) -> object:
+        with tt.scope(nki_keep_traces=False):
+            return ours(*arguments)
+
+    runs: dict[str, Callable[..., object]] = {OURS: ours, THEIRS: side.theirs.traced(kernel), RETRACED: retraced}
     if side.theirs.alone is not None:
         runs[ALONE] = side.theirs.alone(kernel)
     outputs = {name: np.zeros(case.expected.shape, case.dtype) for name in runs}

@@ -46,6 +46,9 @@ class Settings:
     nki_lenient: bool = False
     """TRIPTYCH_NKI_LENIENT: whether what AWS's compiler refuses in an NKI kernel, and its simulator does not, is a
     finding of `nki.compiler` in the place of an error."""
+    nki_keep_traces: bool = True
+    """TRIPTYCH_NKI_KEEP_TRACES: whether a call of an NKI kernel takes the trace of an earlier one, where its Python
+    cannot but make the same: it names constants, functions and the language alone, and the arguments are alike."""
     stack_bytes: int = 16 << 10
     """TRIPTYCH_STACK_BYTES: the stack of a thread in kernels whose functions call themselves, or that allocate there
     (`alloca`); a device's limit is 1 KiB where a program does not set it."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, cast
 
@@ -26,17 +27,21 @@ from triptych.languages.calling import author_location
 from triptych.languages.nki.isa_functions.enums import NkiValidationError
 from triptych.languages.nki.language_functions.elementwise import BINARY
 from triptych.languages.nki.language_functions.movement import broadcast_to
+from triptych.languages.nki.launching import kept_traces
 from triptych.languages.nki.launching.captures import Capture, OutputSpec
+from triptych.languages.nki.launching.purity import identity
 from triptych.languages.nki.launching.target import target_hardware
 from triptych.languages.nki.tracing.dtypes import Dtype, nki_dtype
 from triptych.languages.nki.tracing.indexing import ARRAYS, refuse, sequence, whole
 from triptych.languages.nki.tracing.tensors import NkiTensor
 from triptych.languages.nki.tracing.tracer import Tracer, active, run_traced
 from triptych.neuron import full_grid
-from triptych.neuron.isa import to_json
+from triptych.neuron.isa import Hardware, to_json
 from triptych.neuron.isa.trace import CURRENT
 
 _LNC_MAXIMUM = 2
+_Given = tuple[str, Handle, Dtype]
+"""An array's argument, where its elements lie, and their dtype as the language calls it."""
 _FUNCTIONS: Mapping[str, Callable[..., NkiTensor]] = {**BINARY, "broadcast_to": broadcast_to}
 """The language's functions that tensors' operators and methods stand for."""
 
@@ -197,9 +202,34 @@ class Kernel:
 
     def _captured(self, bound: inspect.BoundArguments) -> Capture:
         hardware = target_hardware(self.target)
-        tracer = Tracer(self.name, hardware, self.generation, self.grid, self.ranks, binary=_FUNCTIONS)
         arrays = tuple(value for _, value in _named(bound, self.name) if is_array(value))
-        handles, inputs = self._arguments(tracer, bound)
+        handles = self._handles(bound)
+        key = self._key(bound, handles, hardware) if settings().nki_keep_traces else None
+        known = None if key is None else kept_traces.find(key)
+        if known is None:
+            known = self._made(bound, handles, hardware)
+            if key is not None:
+                held = (hardware, *(value for _, value in _named(bound, self.name) if not is_array(value)))
+                kept_traces.keep(key, self.function, known, held)
+        return replace(known, inputs=tuple(handle for _, handle, _ in handles), arrays=arrays)
+
+    def _key(self, bound: inspect.BoundArguments, handles: Sequence[_Given], hardware: Hardware) -> Hashable:
+        """All that the trace of a pure kernel depends on; None where an argument may change without notice."""
+        try:
+            values = [(name, identity(value)) for name, value in _named(bound, self.name) if not is_array(value)]
+        except TypeError:
+            return None
+        arrays = [
+            (name, dtype, self._writes(name), handle.dtype.name, handle.shape, handle.strides)
+            for name, handle, dtype in handles
+        ]
+        kernel = (self.function, self.name, self.generation, self.grid, self.ranks)
+        return (*kernel, id(hardware), settings(), tuple(bound.arguments), tuple(values), tuple(arrays))
+
+    def _made(self, bound: inspect.BoundArguments, handles: Sequence[_Given], hardware: Hardware) -> Capture:
+        """What the author's Python makes of a call."""
+        tracer = Tracer(self.name, hardware, self.generation, self.grid, self.ranks, binary=_FUNCTIONS)
+        inputs = [tracer.argument(one, name, dtype, writable=self._writes(name)) for name, one, dtype in handles]
         returned: list[object] = []
         for _ in range(self.ranks * prod(self.grid)):
             tracer.start_program()
@@ -228,7 +258,7 @@ class Kernel:
         structure = tuple if isinstance(returned[0], tuple) else list if isinstance(returned[0], list) else None
         names = tuple(one.name for one in inputs)
         data = tuple((tensor.name, array) for tensor, array in tracer.constants)
-        return Capture(self.name, program, full_grid(trace.grid), tuple(handles), names, specs, structure, data, arrays)
+        return Capture(self.name, program, full_grid(trace.grid), (), names, specs, structure, data)
 
     def _traced(self, tracer: Tracer, bound: inspect.BoundArguments, call: inspect.BoundArguments) -> object:
         """What the author's function returns.
@@ -249,19 +279,17 @@ class Kernel:
                     ) from None
             raise
 
-    def _arguments(self, tracer: Tracer, bound: inspect.BoundArguments) -> tuple[list[Handle], list[NkiTensor]]:
-        handles: list[Handle] = []
-        tensors: list[NkiTensor] = []
+    def _handles(self, bound: inspect.BoundArguments) -> list[_Given]:
+        """The arrays that it is given, by the names of their arguments."""
+        found: list[_Given] = []
         for name, value in _named(bound, self.name):
             if is_array(value):
                 self._check_ranks(name, value)
                 handle = value if isinstance(value, Handle) else memory().bind(value)
                 if handle.shape != tuple(getattr(value, "shape", ())):  # of a type that is bound by its bytes
                     raise self._no_such_dtype(name, getattr(value, "dtype", "of no type"))
-                dtype = self._argument_dtype(handle, name)
-                handles.append(handle)
-                tensors.append(tracer.argument(handle, name, dtype, writable=self._writes(name)))
-        return handles, tensors
+                found.append((name, handle, self._argument_dtype(handle, name)))
+        return found
 
     def _check_ranks(self, name: str, value: object) -> None:
         shape = tuple(getattr(value, "shape", ()))
