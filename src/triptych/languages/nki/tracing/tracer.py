@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import chain
 from math import prod
 
 import numpy as np
 
-from triptych.core.checks import COMPILER, GENERATION
-from triptych.core.errors import NkiError, NkiLimitError
+from triptych.core.checks import COMPILER
+from triptych.core.errors import NkiLimitError
 from triptych.core.launches import Finding
 from triptych.core.settings import settings
 from triptych.core.source import SourceLocation
 from triptych.languages.calling import author_location
 from triptych.languages.nki.tracing.declarations import RUN_TRACED, Declarations
 from triptych.languages.nki.tracing.dependences import Path
+from triptych.languages.nki.tracing.endings import check_outputs, generation_notices
 from triptych.languages.nki.tracing.fold import fold_copies
 from triptych.languages.nki.tracing.forms import Form, attributes_of, form_of
 from triptych.languages.nki.tracing.indexing import Cut, Mask, box_cut, number, refuse, whole
@@ -415,7 +415,7 @@ class Tracer(Declarations):
         programs = tuple(self._folded(index) for index in range(len(self.programs)))
         for program in programs:
             verify_capacity(program, self.tensors, self.hardware, self.generation, self.notices)
-        self._check_outputs(programs, outputs)
+        check_outputs(self.kernel, self.tensors, programs, outputs)
         return Trace(
             self.kernel,
             self.hardware.target,
@@ -425,7 +425,7 @@ class Tracer(Declarations):
             tuple(one.elements.tensor for one in arguments),
             tuple(one.elements.tensor for one in outputs),
             programs,
-            self._notices(),
+            (*dict.fromkeys(self.notices or ()), *generation_notices(self._legacy)),
             self.notices is not None,
         )
 
@@ -433,35 +433,6 @@ class Tracer(Declarations):
         copies = {index for one, index in self._assignments if one == program}
         folded = fold_copies(self.programs[program], copies, self._surroundings)
         return split_axes(folded, self._surroundings) if self.generation == BETA1 else folded
-
-    def _check_outputs(self, programs: Sequence[Sequence[Instruction]], outputs: Sequence[NkiTensor]) -> None:
-        wanted = {one.elements.tensor for one in outputs}
-        names = {at: one.alias for at, one in enumerate(self.tensors) if one.alias in wanted}
-        names |= {one: one for one in wanted}
-        for instruction in chain.from_iterable(programs):
-            for name, operand in instruction.operands.items():
-                if type(operand) is Region and operand.tensor in names:
-                    rule = ROWS[instruction.operation].rule(name)
-                    if rule is not None and rule.written:
-                        wanted.discard(names[operand.tensor])
-            if not wanted:
-                return
-        for one in outputs:
-            if one.elements.tensor in wanted:
-                raise NkiError(
-                    f"{self.kernel} returns `{one.name}`, which no instruction writes",
-                    hint="store the result: nl.store(out, value=…) or nisa.dma_copy(dst=out, src=…)",
-                )
-
-    def _notices(self) -> tuple[Finding, ...]:
-        refused = tuple(dict.fromkeys(self.notices or ()))
-        if not self._legacy:
-            return refused
-        message = (
-            f"{', '.join(self._legacy)}: not valid in any released `import nki`; accepted in the mixed style of "
-            "tutorials. `import neuronxcc.nki` has it, or pass destinations and slice"
-        )
-        return (*refused, Finding.of(GENERATION, message, min(self._legacy.values())))
 
 
 _current: ContextVar[Tracer | None] = ContextVar("triptych_nki_tracer", default=None)
