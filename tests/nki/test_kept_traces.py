@@ -86,7 +86,7 @@ def by_printing(x: NkiTensor) -> NkiTensor:
 
 
 def by_function_attribute(x: NkiTensor) -> NkiTensor:
-    by_function_attribute.calls = 1  # type: ignore[attr-defined]
+    by_function_attribute.calls = 1  # type: ignore[attr-defined]  # a function has what is put there
     return scaled(x)
 
 
@@ -257,3 +257,24 @@ def test_only_plain_functions_are_pure() -> None:
     assert dependences(copied) is not None
     copied.__kwdefaults__ = {"factor": 1.0}
     assert dependences(copied) is None
+
+
+def test_modules_that_name_each_other(monkeypatch: pytest.MonkeyPatch, traced: list[str]) -> None:
+    """Are looked into once; a callable object that has no hash is traced in each call."""
+    monkeypatch.setattr(nl, "nisa", nisa, raising=False)
+    monkeypatch.setattr(nisa, "nl", nl, raising=False)
+    kernel = _kernel(scaled)
+    kernel(X)
+    kernel(X)
+    assert len(traced) == 1
+
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]  # what the test is about
+
+        def __call__(self, x: NkiTensor) -> NkiTensor:
+            return scaled(x, 3.0)
+
+    other = _kernel(Unhashable())
+    np.testing.assert_array_equal(other(X), 3 * X)
+    np.testing.assert_array_equal(other(X), 3 * X)
+    assert len(traced) == 3

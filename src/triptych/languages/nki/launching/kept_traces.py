@@ -32,7 +32,7 @@ def find(key: Hashable) -> Capture | None:
         return None
     if kept.depends.unchanged():
         return kept.capture
-    del _KEPT[key]
+    _KEPT.pop(key, None)  # another thread may have been here
     return None
 
 
@@ -47,5 +47,5 @@ def keep(key: Hashable, function: Callable[..., object], capture: Capture, held:
     if depends is None:
         return
     while len(_KEPT) >= _MOST:
-        del _KEPT[next(iter(_KEPT))]
+        _KEPT.pop(next(iter(_KEPT)), None)
     _KEPT[key] = _Kept(capture, depends, held)

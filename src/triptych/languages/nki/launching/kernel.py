@@ -215,6 +215,8 @@ class Kernel:
 
     def _key(self, bound: inspect.BoundArguments, handles: Sequence[_Given], hardware: Hardware) -> Hashable:
         """All that the trace of a pure kernel depends on; None where an argument may change without notice."""
+        if not inspect.isfunction(self.function):
+            return None
         try:
             values = [(name, identity(value)) for name, value in _named(bound, self.name) if not is_array(value)]
         except TypeError:

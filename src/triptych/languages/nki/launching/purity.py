@@ -20,65 +20,18 @@ from typing import Any, cast
 import numpy as np
 
 _OURS = "triptych.languages.nki"
-_BUILTINS = frozenset(
-    [
-        "abs",
-        "all",
-        "any",
-        "bool",
-        "dict",
-        "divmod",
-        "enumerate",
-        "filter",
-        "float",
-        "frozenset",
-        "int",
-        "isinstance",
-        "len",
-        "list",
-        "map",
-        "max",
-        "min",
-        "pow",
-        "range",
-        "reversed",
-        "round",
-        "set",
-        "slice",
-        "sorted",
-        "str",
-        "sum",
-        "tuple",
-        "zip",
-        "AssertionError",
-        "Exception",
-        "IndexError",
-        "KeyError",
-        "NotImplementedError",
-        "RuntimeError",
-        "TypeError",
-        "ValueError",
-    ]
-)
+_BUILTINS = frozenset({
+    "abs", "all", "any", "bool", "dict", "divmod", "enumerate", "filter", "float", "frozenset", "int", "isinstance",
+    "len", "list", "map", "max", "min", "pow", "range", "reversed", "round", "set", "slice", "sorted", "str", "sum",
+    "tuple", "zip", "AssertionError", "Exception", "IndexError", "KeyError", "NotImplementedError", "RuntimeError",
+    "TypeError", "ValueError",
+})  # fmt: skip
 """What depends on its arguments alone, and changes at most those."""
-_KEEPING = frozenset(
-    [
-        "STORE_GLOBAL",
-        "DELETE_GLOBAL",
-        "STORE_ATTR",
-        "DELETE_ATTR",
-        "IMPORT_NAME",
-        "IMPORT_FROM",
-        "IMPORT_STAR",
-        "LOAD_BUILD_CLASS",
-        "LOAD_NAME",
-        "STORE_NAME",
-        "DELETE_NAME",
-        "LOAD_LOCALS",
-        "LOAD_CLASSDEREF",
-        "LOAD_FROM_DICT_OR_GLOBALS",
-    ]
-)
+_KEEPING = frozenset({
+    "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "IMPORT_NAME", "IMPORT_FROM", "IMPORT_STAR",
+    "LOAD_BUILD_CLASS", "LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_LOCALS", "LOAD_CLASSDEREF",
+    "LOAD_FROM_DICT_OR_GLOBALS",
+})  # fmt: skip
 """Instructions of Python by which something outlives a call, or comes from where nobody looked."""
 _OUTER = frozenset({"STORE_DEREF", "DELETE_DEREF"})
 _CONSTANTS = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice, np.finfo})
@@ -101,6 +54,8 @@ class Dependences:
     """The author's functions with their code and defaults."""
     cells: list[tuple[Any, object]] = field(default_factory=list[tuple[Any, object]])
     """The variables of functions around them."""
+    modules: set[tuple[ModuleType, CodeType]] = field(default_factory=set[tuple[ModuleType, CodeType]])
+    """Modules that were looked into, and for the names of which code: they may name each other."""
 
     def unchanged(self) -> bool:
         """Whether all of it is as it was."""
@@ -207,8 +162,9 @@ def _add_name(found: Dependences, names: Mapping[str, Any], name: str, code: Cod
 
 def _add_module(found: Dependences, module: ModuleType, code: CodeType) -> None:
     """What code may take from a module: the attributes that it names."""
-    if module is math:
+    if module is math or (module, code) in found.modules:
         return
+    found.modules.add((module, code))
     if not module.__name__.startswith(_OURS):
         raise _ImpureError
     for name in code.co_names:
